@@ -74,7 +74,7 @@ package struct Failure: Error, Hashable, Sendable {
         case let error as SenderError: self.init(error.failureKind, error.description)
         case let error as SendingError: self.init(.configuration, error.description)
         case let error as ImportError: self.init(error.failureKind, error.description)
-        case is CancellationError: self.init(.tryAgain, "stopped before it was done; run the same command again")
+        case is CancellationError: self.init(.tryAgain, "stopped early; run the same command again")
         default: return nil
         }
     }

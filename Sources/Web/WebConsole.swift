@@ -141,7 +141,7 @@ package struct WebConsole: Sendable {
         if let visitor = try? await authenticator.person(request, context) { await frame.read(cases, for: visitor) }
         let problem = Problem(
             404, "not_found", "Page not found",
-            "This address has no page of its own. Choose a page from the menu, or go back.")
+            "There is no page at this address. Choose a page from the menu, or go back.")
         return try problemPage(problem, in: frame, request)
     }
 

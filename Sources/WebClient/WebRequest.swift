@@ -88,7 +88,7 @@ extension WebError: CustomStringConvertible {
         case .untrusted(let url, let reason): "the certificate of \(url) is not trusted: \(reason)"
         case .failed(let url, let reason): "\(url) cannot be reached: \(reason)"
         case .refusedAddress(let url, let address):
-            "\(url) leads to \(address), which is not a public address; if this is intended, allow it under "
+            "\(url) resolves to \(address), which is not a public address; if this is intended, allow it under "
                 + "feeds.allow in the configuration"
         case .cancelled(let url): "the request to \(url) was cancelled"
         }

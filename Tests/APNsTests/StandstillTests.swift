@@ -78,7 +78,7 @@ import Testing
         #expect(requests.withLock { $0 } == arrives)
         // The request was gathered, so only its sender's doubt is right.
         #expect(sender.ends.withLock { $0 } == (arrives == 1 ? [.responded] : [.lost]))
-        let isStandstill = sender.closed.withLock { $0 } == .lost("the process stood still before it could write")
+        let isStandstill = sender.closed.withLock { $0 } == .lost("the process was suspended before it could write")
         #expect(isStandstill == (arrives == 0))
     }
 }

@@ -202,7 +202,7 @@ struct ConfigurationFileTests {
         ("anna: [\"token:#17\", \"token:anna-mac\"]", nil), ("anna: [\"token:#017\"]", "an account such as"),
         ("anna: [\"token:#\"]", "an account such as"), ("\u{E9}lise: [\"proxy:\u{E9}lise\"]", nil),
         ("elise: [\"proxy:e\u{301}lise\"]", "an account such as"),
-        ("e\u{301}lise: [\"os:elise\"]", "separate accents"),
+        ("e\u{301}lise: [\"os:elise\"]", "combining accents"),
         ("anna: [\"os:x\"], ben: [\"os:x\"]", "is an account of anna and of ben"),
     ])
     func `an account is written in one way`(people: String, words: String?) {

@@ -49,7 +49,7 @@ struct DeviceValueTests {
         ("badge", "-1", "badge is not a whole number of at least 0"),
         ("badge", "2.5", "badge is not a whole number of at least 0"),
         ("user_id", String(repeating: "u", count: 300), "user_id is longer than 256 bytes"),
-        ("attributes", "no object", "attributes is not a JSON object"), ("badge", "\\N", "badge cannot be erased"),
+        ("attributes", "no object", "attributes is not a JSON object"), ("badge", "\\N", "badge cannot be removed"),
     ])
     func `an odd value is left out with a reason, and its device is kept`(
         column: String, value: String, reason: String
@@ -63,7 +63,7 @@ struct DeviceValueTests {
 
     @Test(arguments: [
         ("\"tags\": {\"a\": 1}", "tags has a value of the wrong type"),
-        ("\"tags\": [1]", "tags is not a list of texts"),
+        ("\"tags\": [1]", "tags is not a list of strings"),
         ("\"attributes\": {\"plan\": [1], \"city\": \"Rome\"}", "attributes.plan has a value of the wrong type"),
         ("\"attributes\": {\"a\": \"1\", \"a\": \"2\"}", "the key \"a\" appears twice"),
     ])

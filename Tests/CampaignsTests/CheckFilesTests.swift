@@ -31,10 +31,10 @@ struct CheckFilesTests {
     }
 
     private static let shared = [
-        "campaigns/copy.yaml:2:1: error: campaigns/spring.yaml is also called \"spring\"; that file is used, this one "
+        "campaigns/copy.yaml:2:1: error: campaigns/spring.yaml is also called \"spring\"; that file is used; this one "
             + "is ignored; give one of the two another name",
-        "campaigns/spring.yaml:2:1: error: campaigns/copy.yaml is also called \"spring\"; this file is the one that "
-            + "is used; give one of the two another name",
+        "campaigns/spring.yaml:2:1: error: campaigns/copy.yaml is also called \"spring\"; this file is used; "
+            + "that one is ignored; give one of the two another name",
     ]
 
     @Test func `what is in the campaigns' folder is a campaign, whatever it looks like`() throws {

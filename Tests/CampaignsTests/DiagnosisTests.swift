@@ -116,7 +116,7 @@ struct DiagnosisTests {
         // 4 connections to each of two environments.
         let files = findings(.limits, in: try await diagnose(openFilesMax: 231))
         #expect(files.map(\.state) == [.wrong])
-        #expect(files.first?.message.contains("8 connections need 232; raise it (LimitNOFILE=") == true)
+        #expect(files.first?.message.contains("8 connections need 232; raise the limit (LimitNOFILE=") == true)
         #expect(findings(.limits, in: try await diagnose(openFilesMax: 232)).map(\.state) == [.ok])
         let threads = findings(.limits, in: try await diagnose(threadsMax: 71))
         #expect(threads.first?.message.contains("TasksMax=") == true)

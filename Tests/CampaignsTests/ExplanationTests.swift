@@ -46,7 +46,7 @@ struct ExplanationTests {
                 "held out by c, for comparison with devices that got the push",
                 "not in the audience of c",
                 "token gone since \(since.iso8601) (410 Unregistered, inactive since then); learned from c, run \(gone.id)",
-                "c: refused by APNs: 410 Unregistered",
+                "c: rejected by APNs: 410 Unregistered",
             ])
         #expect(told.lines[0].at == registered)
         #expect(told.lines.map(\.at) == told.lines.map(\.at).sorted())
@@ -94,7 +94,7 @@ struct ExplanationTests {
         #expect(try await scene.execute(refused, transport).isFinished)
         let mayHaveArrived = "; an earlier response was lost: the push may have arrived"
         let told = try await explanation(scene).lines.last?.text
-        #expect(told == "c: refused by APNs: 413 PayloadTooLarge, at attempt 2\(mayHaveArrived)")
+        #expect(told == "c: rejected by APNs: 413 PayloadTooLarge, at attempt 2\(mayHaveArrived)")
         let cancelled = try await scene.start(try scene.definition(), occurrence: "cancelled")
         let now = scene.clock.now + .seconds(60)
         _ = try await scene.store.claim(cancelled.id, by: "x", now: now)

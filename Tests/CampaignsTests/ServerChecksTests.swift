@@ -36,7 +36,7 @@ struct ServerChecksTests {
         ({ $0.hasFsync = false }, "fsync is off on the server"),
         ({ $0.hasFullPageWrites = false }, "full_page_writes is off on the server"),
         ({ ($0.hasFsync, $0.hasFullPageWrites) = (false, false) }, "fsync and full_page_writes are off"),
-        ({ $0.connectionsForUsers = 27 }, "allows 27 connections, 2 senders and some commands need 28"),
+        ({ $0.connectionsForUsers = 27 }, "allows 27 connections; 2 senders and some commands need 28"),
         ({ $0.seesAllSessions = false }, "GRANT pg_read_all_stats"),
     ]
 

@@ -124,7 +124,7 @@ import WebClient
             let late = try #require(try await store.run(run.id))
             #expect(late.halt == .late && late.pausedBy == nil)
             #expect(
-                late.stateReason?.hasPrefix("70 of 100 were due from 2027-01-15 08:00 UTC on, and no process") == true)
+                late.stateReason?.hasPrefix("70 of 100 were due from 2027-01-15 08:00 UTC, and no process") == true)
             let message = try await store.takeWebhookMessages(
                 now: scene.clock.now, limit: 9, until: scene.clock.now + .seconds(60))
             #expect(message.map(\.kind) == [.late])

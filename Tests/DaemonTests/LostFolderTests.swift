@@ -62,7 +62,7 @@ import Testing
             let problem = try #require(snapshot.problems.first)
             #expect(snapshot.problems.count == 1 && problem.keepsOld && problem.path == folder.file("campaigns"))
             #expect(problem.messages[0].contains("No such file or directory"), "\(problem.messages)")
-            #expect(problem.messages[0].contains("the 2 campaigns it held stay in force"))
+            #expect(problem.messages[0].contains("the 2 campaigns from it stay loaded"))
             #expect(
                 problem.messages[0].contains("put the folder back, or create an empty folder"), "\(problem.messages)")
             #expect(snapshot.hashes.isEmpty)
@@ -78,7 +78,7 @@ import Testing
         try makeEmpty()
         let snapshot = try await reloading.snapshot()
         #expect(snapshot.campaigns.count == 2)
-        #expect(snapshot.problems.first?.messages[0].contains("has become empty") == true)
+        #expect(snapshot.problems.first?.messages[0].contains("is now empty") == true)
         #expect(try await names(isAsked: true).isEmpty)
         #expect(try await reloading.snapshot().problems.isEmpty)
     }

@@ -33,7 +33,7 @@ import Testing
 
             let told = try place.fanfare("explain", "stranger")
             #expect(told.status == 0, "\(told.errors)")
-            #expect(told.output.contains("new-podcast: refused by APNs: 400 BadDeviceToken"))
+            #expect(told.output.contains("new-podcast: rejected by APNs: 400 BadDeviceToken"))
             #expect(told.output.contains("suspended (BadDeviceToken); learned from new-podcast, run 1"))
             #expect(told.output.contains("suspended: nothing is sent to the device until it registers again"))
 

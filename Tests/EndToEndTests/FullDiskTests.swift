@@ -151,12 +151,12 @@ struct `A stop on a full disk` {
             var status = ""
             try Patience.wait(for: "\(status)\(run.errors)") {
                 status = try place.fanfare("status", "slow").output
-                return status.contains("the store's disk fails, or its quota is used up")
+                return status.contains("the store's disk is failing, or its quota is used up")
             }
             #expect(place.simulator.counts().accepted < Installation.slowDevices)
             // The progress of a process that follows the run says it, too.
             let follower = try RunningProgram(Installation.slowRun + ["--wait"], in: place.folder)
-            try follower.wait { follower.errors.contains("the store's disk fails, or its quota is used up") }
+            try follower.wait { follower.errors.contains("the store's disk is failing, or its quota is used up") }
             try limit(run, in: place, to: "unlimited")
             place.simulator.setFaults([])
             let ended = try run.finish()

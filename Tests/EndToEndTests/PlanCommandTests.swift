@@ -124,7 +124,7 @@ import Testing
         try place.folder.write(template.replacing("ist da", with: "ist hier"), to: "templates/new-podcast.yaml")
         try expectDrift("the template has changed", Installation.words)
         try place.folder.write("# a comment changes nothing\n" + template, to: "templates/new-podcast.yaml")
-        try expectDrift("the variables have other values", Installation.words + ["--var", "show=Other"])
+        try expectDrift("the variables have changed", Installation.words + ["--var", "show=Other"])
         let campaign = try place.folder.read("campaigns/new-podcast.yaml")
         try place.folder.write(
             campaign.replacing("priority: 10", with: "priority: 5"), to: "campaigns/new-podcast.yaml")

@@ -55,7 +55,7 @@ import Testing
                 let run = try place.fanfare(much + more)
                 #expect(run.status == 76, "\(run.errors)")
                 #expect(run.errors.contains("would send 60; usual for note on "), "\(run.errors)")
-                #expect(run.errors.contains("is 5 (median of the last 3), volume_brake allows 3 times as many"))
+                #expect(run.errors.contains("is 5 (median of the last 3); volume_brake allows 3 times as many"))
             }
             #expect(try place.fanfare("run", "--due").status == 0)
             #expect(try place.fanfare("status", "4").output.contains("paused by the volume brake: would send 60"))

@@ -134,7 +134,7 @@ struct MoveTests {
             try await store.pool.write { db in _ = try db.execute("DELETE FROM cap_ledger WHERE kind = 0") }
             let lost = try #require(try await store.verify(budgets: [:])[CapLedgerCheck.name])
             #expect(lost.faultCount == capped)
-            #expect(lost.faults.first?.what.hasSuffix("is not in the ledger of the frequency caps") == true)
+            #expect(lost.faults.first?.what.hasSuffix("is not in the cap ledger") == true)
             try store.close()
         }
     }

@@ -34,7 +34,7 @@ struct PayloadTypeTests {
         #expect(try body(Template(name: "t"), type) == #"{"aps":{"content-changed":true}}"#)
     }
 
-    @Test func `a push to device management is the push magic of the device`() throws {
+    @Test func `a device-management push is the push magic of the device`() throws {
         var template = Template(name: "t")
         template.pushMagic = try text("{{device.attributes.push_magic}}")
         #expect(try body(template, .mdm, fields: ["A-\"1\""]) == #"{"mdm":"A-\"1\""}"#)

@@ -121,17 +121,17 @@ struct LatePolicyTests {
         arguments: [
             (
                 1, 775_000,
-                "775,000 of 1,000,000 were due from 2027-01-15 08:00 UTC on, and no process has sent since 08:01; "
+                "775,000 of 1,000,000 were due from 2027-01-15 08:00 UTC, and no process has sent since 08:01; "
                     + "late_by_max is 10m; `fanfare resume 12` sends them, `fanfare cancel 12` ends the run"
             ),
             (
                 1500, 1,
-                "1 of 1,000,000 were due from 2027-01-15 08:00 UTC on, and no process has sent since 2027-01-16 09:00; "
+                "1 of 1,000,000 were due from 2027-01-15 08:00 UTC, and no process has sent since 2027-01-16 09:00; "
                     + "late_by_max is 10m; `fanfare resume 12` sends them, `fanfare cancel 12` ends the run"
             ),
             (
                 nil, nil,
-                "the run was due from 2027-01-15 08:00 UTC on, and no process has started sending; late_by_max is 10m; "
+                "the run was due from 2027-01-15 08:00 UTC, and no process has started sending; late_by_max is 10m; "
                     + "`fanfare resume 12` sends it, `fanfare cancel 12` ends the run"
             ),
         ] as [(Int?, Int?, String)])

@@ -97,7 +97,7 @@ struct VolumePolicyTests {
         let much = VolumePolicy(Self.request(reach: 120_000), now: noon)
         #expect(
             much.hold(campaign: usual, actor: [])?.reason(run: 9)
-                == "would send 120,000; usual for news on Fridays is 2,000 (median of the last 3), volume_brake "
+                == "would send 120,000; usual for news on Fridays is 2,000 (median of the last 3); volume_brake "
                 + "allows 10 times as many; `fanfare resume 9` sends it, `fanfare cancel 9` ends the run")
         let before = VolumePolicy.Entry(at: noon, pushes: 119_000)
         let last = VolumePolicy(Self.request(reach: 1_000), now: noon)

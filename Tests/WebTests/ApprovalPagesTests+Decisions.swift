@@ -55,7 +55,7 @@ extension ApprovalPagesTests {
             let signed = try await scene.page("\(path)/approve", as: .approver, form: ["plan": plan.plan])
             #expect(signed.header("location") == path)
             let page = try await scene.page(path, as: .approver)
-            #expect(page.text.contains("All signatures are there") && !page.text.contains("/approve\""))
+            #expect(page.text.contains("It has all signatures") && !page.text.contains("/approve\""))
             #expect(page.text.contains("Reject it after all"))
             #expect(try await start(scene).status == 202)
             let used = try await scene.page(path, as: .approver)
@@ -92,7 +92,7 @@ extension ApprovalPagesTests {
                 #expect(!(try await scene.page(path, as: role)).text.contains("/withdraw\""))
             }
             let other = try await scene.page("\(path)/withdraw", as: .author, form: [:])
-            #expect(other.status == 409 && other.text.contains("can withdraw the request"))
+            #expect(other.status == 409 && other.text.contains("can withdraw it"))
             #expect(try await scene.page("\(path)/withdraw", as: .approver, form: [:]).status == 403)
             let done = try await scene.page("\(path)/withdraw", as: .sender, form: [:])
             let ended = try await scene.page(try #require(done.header("location")), as: .sender)

@@ -82,7 +82,7 @@ struct CampaignPagesTests {
             let run = try #require(try await scene.store.runs(limit: 1).first)
             let same = try await start("The Reef")
             #expect(same.status == 409)
-            let words = "summer was sent already as run \(run.id)"
+            let words = "summer has already been sent as run \(run.id)"
             #expect(same.text.contains("\(words); nothing was sent. Give the send another name."))
             let other = try await start("The Wreck")
             #expect(other.status == 409)
@@ -203,7 +203,7 @@ struct CampaignPagesTests {
             // What is typed is not what the schedule sends.
             let page = try await scene.planned(["v.title": "Typed"], of: "/campaigns/morning")
             #expect(page.text.contains(words), "\(page.text)")
-            #expect(page.text.contains("To send it immediately, plan it as started now."))
+            #expect(page.text.contains("To send it immediately, plan it “as started now”."))
             #expect(!page.text.contains("Sent now, it reaches") && !page.text.contains(">Typed<"))
         }
     }
@@ -215,7 +215,7 @@ struct CampaignPagesTests {
             #expect(!viewer.text.contains("/plan"))
             #expect(!viewer.text.contains("/save"))
             let author = try await scene.planned(["v.title": "x"], as: .author)
-            #expect(author.text.contains("only senders send."))
+            #expect(author.text.contains("only senders can send."))
             #expect(try await scene.page("\(author.address)/start", as: .author, form: [:]).status == 403)
             #expect(!author.text.contains("/start\""))
             let off = try await scene.page(

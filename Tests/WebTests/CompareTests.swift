@@ -22,7 +22,7 @@ struct CompareTests {
             let page = try await scene.page("/runs/compare?a=\(ids[0])&b=\(ids[1])", as: .viewer)
             #expect(page.status == 200)
             #expect(page.text.contains("<strong>The Quiet Reef</strong>") && page.text.contains("Loud &lt;b&gt;Reef"))
-            #expect(page.text.contains("aria-label=\"Words of run \(ids[1])\""))
+            #expect(page.text.contains("aria-label=\"Texts of run \(ids[1])\""))
             let second = try await scene.page("/runs/\(ids[1])", as: .viewer).text
             #expect(second.contains("href=\"/runs/compare?a=\(ids[0])&amp;b=\(ids[1])\""))
             #expect(!(try await scene.page("/runs/\(ids[0])", as: .viewer).text.contains("/runs/compare")))

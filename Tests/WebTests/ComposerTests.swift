@@ -125,11 +125,11 @@ struct ComposerTests {
             try scene.folder.write(changed, to: "campaigns/new-podcast.yaml")
             let late = try await Self.post(scene, form, ["c.variables.show": "Mine", "c.alert.en.title": "Mine"])
             #expect(late.status == 412)
-            #expect(late.text.contains("someone else changed the campaign"))
+            #expect(late.text.contains("another user changed the campaign"))
             // The form has the changes of both. Only the field that both changed is listed with both values.
             #expect(late.text.contains("name=\"c.alert.en.title\" value=\"Mine\""))
             #expect(late.text.contains("name=\"c.expires_after\" value=\"5h\""))
-            #expect(late.text.contains("Taken over from the other person: Time for phones that are off."))
+            #expect(late.text.contains("Taken from the other user: Time for phones that are off."))
             #expect(late.text.contains(">Value of show</a>: you both changed it"))
             #expect(late.text.contains("<dd dir=\"auto\">Theirs</dd>") && !late.text.contains(">Title (English)</a>"))
             let shown = try #require(WebScene.field("etag.campaign", in: late.text))

@@ -119,7 +119,7 @@ struct OperatorPagesTests {
             _ = try await scene.api("POST", "/stops", as: .sender, body: #"{"reason": "wrong link"}"#)
             let stopped: HealthResult = try await scene.api("GET", "/health", as: .viewer).result()
             let stop = try #require(stopped.checks.first { $0.check == "stops" }?.message)
-            #expect(stop.hasPrefix("everything is stopped by sender (token) since ") && stop.contains(": wrong link; "))
+            #expect(stop.hasPrefix("everything was stopped by sender (token) at ") && stop.contains(": wrong link; "))
             #expect(!stopped.checks.contains { $0.message.contains("has no sender") })
         }
     }

@@ -8,7 +8,10 @@ import Testing
 /// The words of pages: no command of the terminal, no raw code alone, and times in the visitor's zone.
 struct PageWordsTests {
     @Test(arguments: [
-        ("no run 9 in the store; `fanfare status` lists them", "no run 9 in the store; the page Broadcasts lists them"),
+        (
+            "no run 9 in the store; `fanfare status` lists the runs",
+            "no run 9 in the store; the page Broadcasts lists the runs"
+        ),
         ("`fanfare resume 7` continues it", "“Resume” on the page of run 7 continues it"),
         ("check `fanfare report 7`", "check the page of run 7"),
         ("needs a signature: run `fanfare approve p1-ab`", "needs a signature: the page Approvals"),

@@ -42,7 +42,7 @@ struct RunPagesTests {
             #expect(try await scene.api("POST", path, as: .approver, body: "{}").status == 422)
             let other = try await scene.api("POST", path, as: .approver, body: #"{"stage": 2}"#)
             #expect(other.status == 409)
-            #expect(try other.result(Problem.self).detail.contains("waits with stage 1"))
+            #expect(try other.result(Problem.self).detail.contains("waits at stage 1"))
             let page = try await scene.page("/runs/\(run)", as: .approver)
             #expect(page.text.contains(#"<input type="hidden" name="stage" value="1">"#))
             #expect(try await scene.page(path, as: .approver, form: ["stage": "2"]).status == 409)
@@ -281,7 +281,7 @@ struct RunPagesTests {
             for word in ["correct", "recall"] {
                 let body = word == "correct" ? #"{"template": "right"}"# : nil
                 let stopped = try await scene.api("POST", "/runs/\(run.id)/\(word)", as: .sender, body: body)
-                #expect(stopped.status == 409 && stopped.problem?.detail.contains("everything is stopped") == true)
+                #expect(stopped.status == 409 && stopped.problem?.detail.contains("everything was stopped") == true)
             }
             #expect(try await scene.api("POST", "/stops/lift", body: #"{"reason": "right"}"#).status == 200)
             let made = try await scene.api(

@@ -113,7 +113,7 @@ struct StartOperationsTests {
             let today = String(scene.sending.clock.now.iso8601.prefix(10))
             let missed = try await start(scene, ["occurrence": "2020-01-01T02:30"], "morning")
             #expect(missed.status == 409)
-            #expect(missed.problem?.detail.contains("is missed") ?? false)
+            #expect(missed.problem?.detail.contains("was missed") ?? false)
             #expect(try await start(scene, ["occurrence": "2020-01-01T02:30"], "morning").status == 409)
             let early = try await start(scene, ["occurrence": "2099-01-01T02:30"], "morning")
             #expect(early.status == 503)

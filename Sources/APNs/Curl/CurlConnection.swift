@@ -60,7 +60,7 @@ final class CurlConnection: LaneConnection {
 
     static func slot(number: Int, _ plan: LanePlan) throws(TransportError) -> CurlSlot {
         guard CurlLibrary.isReady, let slot = CurlSlot(slot: number) else {
-            throw .unreachable(plan.endpoint, reason: "libcurl has no memory")
+            throw .unreachable(plan.endpoint, reason: "libcurl is out of memory")
         }
         let code = slot.setOptions(plan)
         guard code == CURLE_OK else {

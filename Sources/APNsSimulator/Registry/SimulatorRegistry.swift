@@ -191,7 +191,7 @@ extension SimulatorRegistry {
                 throw SimulatorError.malformedLine(
                     path: path, line: number,
                     reason:
-                        "not a token registration; token, environment and topic must be texts, gone_since must be in "
+                        "not a token registration; token, environment and topic must be strings, gone_since must be in "
                         + "milliseconds since 1970, delay_ms in milliseconds")
             }
             guard let token = Hex.bytes(of: line.token), DeviceTokenShape.byteCounts.contains(token.count) else {

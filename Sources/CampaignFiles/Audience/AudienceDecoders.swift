@@ -54,7 +54,7 @@ enum SQLShape {
             switch token.kind {
             case .unclosed(let sign):
                 return Problem(
-                    what: "\(sign) begins here and does not end", advice: "close it", offset: token.offset)
+                    what: "\(sign) is not closed", advice: "close it", offset: token.offset)
             case .sign("("): brackets.append(token.offset)
             case .sign(")"):
                 guard brackets.popLast() != nil else {
@@ -71,7 +71,7 @@ enum SQLShape {
             if first == nil { return notSelect(nil, at: token.offset) }
         }
         if let open = brackets.last {
-            return Problem(what: "a bracket begins here and does not end", advice: "close it", offset: open)
+            return Problem(what: "this bracket is not closed", advice: "close it", offset: open)
         }
         return first == nil ? notSelect(nil, at: 0) : nil
     }

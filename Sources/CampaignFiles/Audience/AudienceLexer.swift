@@ -115,7 +115,7 @@ struct AudienceLexer {
             index += 1
         }
         guard index < scalars.count else {
-            report(at: start, length: 1, "a text begins here and does not end", "close it with \(quote)")
+            report(at: start, length: 1, "this quoted text is not closed", "close it with \(quote)")
             return .text(String(text))
         }
         index += 1
@@ -142,7 +142,7 @@ struct AudienceLexer {
             case "&": "write and"
             case "|": "write or"
             case "“", "”", "„", "‘", "’", "«", "»": "use straight quotes: \" or '"
-            default: "put texts in quotes"
+            default: "put text in quotes"
             }
         report(at: start, length: index - start, "unexpected \(quoted(slice(start..<index)))", advice)
     }

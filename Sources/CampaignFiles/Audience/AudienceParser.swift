@@ -37,13 +37,15 @@ package struct AudienceParser {
 
     private mutating func whole() -> AudienceExpression? {
         guard current.kind != .end else {
-            report("the audience is empty", "write a condition, or everyone for every device of the topic")
+            report("the audience is empty", "write a condition, or \"everyone\" for every device of the topic")
             return nil
         }
         do {
             let expression = try expression()
             guard current.kind == .end else {
-                throw stop("expected and, or or the end, found \(current.found)", "join conditions with and or or")
+                throw stop(
+                    "expected \"and\", \"or\" or the end, found \(current.found)",
+                    "join conditions with \"and\" or \"or\"")
             }
             return expression
         } catch {
@@ -103,7 +105,9 @@ package struct AudienceParser {
         let field = try field()
         let isNegated = take("not")
         if isNegated, !["in", "between", "within"].contains(where: { current.isWord($0) }) {
-            throw stop("expected in, between or within after not, found \(current.found)", "write not before the field")
+            throw stop(
+                "expected \"in\", \"between\" or \"within\" after \"not\", found \(current.found)",
+                "write \"not\" before the field")
         }
         let condition = try test(of: field)
         return isNegated ? .not(condition) : condition
@@ -146,7 +150,9 @@ package struct AudienceParser {
         if take("between") {
             check("between", at: verb, on: field)
             let low = try value(for: field)
-            guard take("and") else { throw stop("expected and, found \(current.found)", "write between a and b") }
+            guard take("and") else {
+                throw stop("expected \"and\", found \(current.found)", "write \"between a and b\"")
+            }
             return .between(field ?? .country, low, try value(for: field))
         }
         if take("within") {
@@ -236,7 +242,7 @@ extension AudienceParser {
 
     private mutating func check(_ verb: String, at token: AudienceToken? = nil, on field: AudienceField?) {
         guard let field, !field.kind.allowed.contains(verb) else { return }
-        let hint = field.kind == .time && verb == "=" ? "; for one day write between two dates" : ""
+        let hint = field.kind == .time && verb == "=" ? "; for one day write \"between\" two dates" : ""
         report(
             at: token, "\(field.name) is \(field.kind.summary) and does not allow \(verb)",
             "use \(field.kind.allowed.joined(separator: " "))\(hint)")

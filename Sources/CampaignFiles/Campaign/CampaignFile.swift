@@ -107,7 +107,8 @@ package enum CampaignFile {
                 at: reader.location)
         }
         if reader.keyLocation("audience") != nil, let location = reader.keyLocation("audience_sql") {
-            reader.collector.error("the campaign holds audience and audience_sql", "keep one of the two", at: location)
+            reader.collector.error(
+                "the campaign has both audience and audience_sql", "keep one of the two", at: location)
         }
         return (campaign, unread)
     }
@@ -240,7 +241,7 @@ package struct CampaignFolder: Sendable {
         let collector = DiagnosticCollector(path: source.path)
         if stem != source.campaign.name, let location = source.locations["campaign"] {
             collector.warning(
-                "the file is called \(quoted(file)), but its campaign \(quoted(source.campaign.name))",
+                "the file is called \(quoted(file)), but its campaign is called \(quoted(source.campaign.name))",
                 "give both the same name", at: location)
         }
         return collector.diagnostics

@@ -24,7 +24,7 @@ package enum CampaignKeys {
         "audience_sql", .audienceSQL, "In place of audience: one SELECT of device ids from the store's views.")
     static let dedupe = Key(
         "dedupe", ValueDecoder<Campaign.Dedupe>.word,
-        "user: of one user's devices, only the device seen last gets the push. all (default): every device gets it."
+        "user: only the user's most recently seen device gets the push. all (default): every device gets it."
     )
     static let variables = Key(
         "variables", .variables, "Defaults of the template's {{names}}; a variable with an empty default is required.")
@@ -37,7 +37,7 @@ package enum CampaignKeys {
         "collapse", .collapse,
         "run: pushes of one run replace each other on the screen. none: no push does. Any other word: newer pushes "
             + "with this word replace older ones on the screen and, if they are background pushes, while they wait for "
-            + "the silent budget (default: run for alerts; for background pushes the app and the template, without an "
+            + "the silent budget (default: run for alerts; one word per app and template for background pushes, without an "
             + "apns-collapse-id).")
     static let pace = Key("pace", .pace, "The rate limit of a run.")
     static let guards = Key("guards", .guards, "Limits beyond which a run is refused.")
@@ -69,7 +69,8 @@ package enum CampaignKeys {
         ])
 
     enum Pace {
-        static let rate = Key("rate", .pushesPerSecond, required: true, "The most pushes per second or minute.")
+        static let rate = Key(
+            "rate", .pushesPerSecond, required: true, "The maximum number of pushes per second or minute.")
         static let ramp = Key(
             "ramp", .duration(.zero ... .seconds(86_400), example: "2m"), "The time to reach the rate.")
         static let shape = ObjectShape("pace", "The rate limit of a run.", [rate.shape, ramp.shape])
@@ -129,9 +130,9 @@ package enum CampaignKeys {
         static let lateByMax = Key(
             "late_by_max", .duration(.zero ... .seconds(30 * 86_400), example: "2h"),
             "An occurrence found later than this is not sent, and a run unfinished for longer waits for a person; "
-                + "also without cron or at (default: 1h).")
+                + "even without cron or at (default: 1h).")
         static let quietHours = Key(
-            "quiet_hours", .quietHours, "Hours without pushes, by each device's own clock; also without cron or at.")
+            "quiet_hours", .quietHours, "Hours without pushes, by each device's own clock, even without cron or at.")
         static let shape = ObjectShape(
             "schedule", "When the campaign starts automatically.",
             [

@@ -117,8 +117,8 @@ package enum SharedNames {
     ) -> Diagnostic {
         let verdict =
             owner == other
-            ? "that file is used, this one is ignored"
-            : owner == path ? "this file is the one that is used" : "neither file is used"
+            ? "that file is used; this one is ignored"
+            : owner == path ? "this file is used; that one is ignored" : "neither file is used"
         return Diagnostic(
             path: path, line: location.line, column: location.column,
             what: "\(isOfOtherApp ? "a campaign of another app" : other) is also called \(quoted(name)); \(verdict)",

@@ -8,7 +8,7 @@ extension ValueDecoder where Value == Schedule {
             let cron = reader[CampaignKeys.Schedule.cron]
             let at = reader[CampaignKeys.Schedule.at]
             if cron != nil, let location = reader.keyLocation("at") {
-                reader.collector.error("schedule holds cron and at", "keep one of the two", at: location)
+                reader.collector.error("schedule has both cron and at", "keep one of the two", at: location)
             }
             let starts = reader.keyLocation("cron") ?? reader.keyLocation("at")
             if let starts, reader.keyLocation("zone") == nil {
@@ -206,7 +206,7 @@ enum FeedTriggerRules {
         guard let feed = campaign.feed, let trigger = reader.field("trigger") else { return }
         if campaign.schedule.map({ $0.trigger != .none }) == true, let location = reader.keyLocation("trigger") {
             reader.collector.error(
-                "the campaign holds trigger, and schedule with cron or at", "keep one of the two", at: location)
+                "the campaign has both a trigger and a schedule with cron or at", "keep one of the two", at: location)
         }
         if knowsVariables { checkVariables(campaign, feed, trigger) }
     }

@@ -53,7 +53,9 @@ private enum StageReader {
         }
         if isRest {
             for key in ["hold", "tolerate"] where reader.keyLocation(key) != nil {
-                refuse(key, "nothing comes after the rest", "write \(key) on the stage before", reader)
+                refuse(
+                    key, "no stage comes after the rest, so the key has no effect",
+                    "write \(key) on the previous stage", reader)
             }
             return Stage(.rest, needsApproval: needsApproval)
         }
@@ -70,9 +72,9 @@ private enum StageReader {
     static func checkOrder(_ stages: [Stage], _ locations: [SourceLocation], _ field: Field) {
         guard stages.count > 1 else {
             if let only = stages.first, only.members != .rest {
-                return field.error("stages names only \(only.summary)", "add {rest: true} after it")
+                return field.error("stages has only \(only.summary)", "add {rest: true} after it")
             }
-            field.error("stages holds no stage before the rest", "add one, for example {share: 1%, hold: 15m}")
+            field.error("stages has no stage before the rest", "add one, for example {share: 1%, hold: 15m}")
             return
         }
         if stages.count > Stage.countMax {

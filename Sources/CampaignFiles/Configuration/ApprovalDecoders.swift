@@ -5,7 +5,7 @@ extension ConfigurationKeys {
     enum Approvals {
         static let rules = Key(
             "rules", .list(of: .approvalRule), required: true,
-            "One rule for each reach; if several apply, the strictest part of each counts.")
+            "One rule for each reach; if several apply, the strictest value of each key counts.")
         static let ceiling = Key(
             "ceiling", .integer(1...Int.max), "The maximum reach of any run, even with signatures.")
         static let breakGlass = Key(
@@ -76,7 +76,7 @@ extension ValueDecoder where Value == ConfiguredPeople {
                 let own = Field(name: member.key, node: member.value, collector: field.collector)
                 if !AccountName.isPlain(member.key) {
                     field.collector.error(
-                        "the person \(quoted(member.key)) has invisible characters or separate accents",
+                        "the name \(quoted(member.key)) has invisible characters or combining accents",
                         "write it in Unicode's composed form (NFC)", at: member.location)
                 }
                 let identities = accounts.read(own) ?? []

@@ -29,7 +29,7 @@ package enum ConfigurationKeys {
         "test_devices", .testDevices,
         "The segment of the devices that test-send may reach, or names of devices with their installation ids, which pages "
             + "and --to offer (default: any; required with `approvals`).")
-    static let feeds = Key("feeds", .feeds, "Addresses that feeds and links of files may reach.")
+    static let feeds = Key("feeds", .feeds, "Addresses that feeds and links in files may reach.")
     static let log = Key("log", .log, "The level and format of the log.")
     static let people = Key("people", .people, "The accounts of each person, for approvals.")
 
@@ -62,7 +62,7 @@ package enum ConfigurationKeys {
             "frequency_caps", .list(of: .frequencyCap),
             "The maximum number of visible pushes per device or user, by class of campaign.")
         static let pace = Key("pace", .pace, "The maximum rate of all runs of the app together.")
-        static let endpoints = Key("endpoints", .endpoints, "Other hosts than Apple's, for a simulator or relay.")
+        static let endpoints = Key("endpoints", .endpoints, "Hosts in place of Apple's, for a simulator or relay.")
         static let shape = ObjectShape(
             "apps", "One app.",
             [
@@ -96,7 +96,7 @@ package enum ConfigurationKeys {
         static let sandbox = Key("sandbox", .hostAndPort, "host:port in place of Apple's sandbox host.")
         static let trust = Key("trust", .path, "The CA file (PEM) to trust for these hosts.")
         static let shape = ObjectShape(
-            "endpoints", "Other hosts than Apple's.", [production.shape, sandbox.shape, trust.shape])
+            "endpoints", "Hosts in place of Apple's.", [production.shape, sandbox.shape, trust.shape])
     }
 
     enum HTTP {
@@ -106,7 +106,7 @@ package enum ConfigurationKeys {
         static let proxy = Key("proxy", .proxy, "A proxy in front of the daemon that signs people in.")
         static let openMetrics = Key(
             "open_metrics", .boolean,
-            "Show campaigns and topics in /metrics to callers from other machines without a token.")
+            "Show campaigns and topics in /metrics to callers without a token on other machines.")
         static let shape = ObjectShape(
             "http", "The daemon's HTTP server.", [listen.shape, editing.shape, proxy.shape, openMetrics.shape])
     }
@@ -155,10 +155,10 @@ package enum ConfigurationKeys {
             "Addresses besides the public ones: 10.1.2.3, 10.0.0.0/8 or fd00::/8 (default: none).")
         static let proxy = Key(
             "proxy", .boolean,
-            "Send feeds and links through the proxy that http_proxy and https_proxy name (default: false). The proxy "
+            "Fetch feeds and links through the proxy that http_proxy and https_proxy name (default: false). The proxy "
                 + "must refuse private addresses.")
         static let shape = ObjectShape(
-            "feeds", "Addresses that feeds and links of files may reach.", [allow.shape, proxy.shape])
+            "feeds", "Addresses that feeds and links in files may reach.", [allow.shape, proxy.shape])
     }
 
     enum Retention {
@@ -268,7 +268,7 @@ private struct CredentialDecoder {
             return nil
         }
         guard has("team_id") else {
-            reader.collector.error("team_id missing", "give the team_id of the keys beside them", at: location)
+            reader.collector.error("team_id missing", "add the team_id of these keys", at: location)
             return nil
         }
         guard let team, let keys else { return nil }

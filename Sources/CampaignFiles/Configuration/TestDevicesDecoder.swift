@@ -25,13 +25,13 @@ extension ValueDecoder where Value == TestDevices {
             guard let members = field.members(names) else { return nil }
             if members.count > devicesMax {
                 field.error(
-                    "\(quoted(field.name)) has more than \(devicesMax) names", "use a segment for so many devices")
+                    "\(quoted(field.name)) has more than \(devicesMax) names", "use a segment for more devices")
             }
             var devices = TestDevices()
             for member in members.prefix(devicesMax) {
                 if member.key.isEmpty || member.key.count > lengthMax || !AccountName.isPlain(member.key) {
                     field.collector.error(
-                        "\(quoted(member.key)) is no name of a device",
+                        "\(quoted(member.key)) is not a valid device name",
                         "write up to \(lengthMax) visible characters, in Unicode's composed form (NFC)",
                         at: member.location)
                 }

@@ -61,11 +61,11 @@ package struct ComposedFiles: Sendable {
         content = Self.root(template)
         campaignContent = Self.root(campaign)
         guard let root = campaignContent else {
-            obstacle = "The campaign file cannot be read. Correct it in the file first."
+            obstacle = "The campaign file cannot be read. Correct the file first."
             return
         }
         guard let content else {
-            obstacle = "The template file cannot be read. Correct it in the file first."
+            obstacle = "The template file cannot be read. Correct the file first."
             return
         }
         obstacle = Self.obstacle(campaign: root, template: content)
@@ -88,7 +88,7 @@ package struct ComposedFiles: Sendable {
             return "The form is for notifications that people read. This campaign sends a push of the type \(kind)."
         }
         if campaign["variants"] != nil {
-            return "The form shows one template, and the key variants of this campaign names several."
+            return "The form shows one template, but variants in this campaign names several."
         }
         if let key = template["alert"]?.keys.first(where: { TemplateFields.appKeys.contains($0) }) {
             return "The form is for texts in the file. The key \(key) refers to texts that the app translates."

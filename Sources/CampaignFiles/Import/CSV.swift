@@ -148,7 +148,7 @@ enum CSVHeader {
         var columns: [DeviceColumn] = []
         for name in names {
             guard let column = DeviceColumn(named: name) else {
-                let shown = name.utf8.count > 60 ? "a name of \(name.utf8.count) bytes" : quoted(name)
+                let shown = name.utf8.count > 60 ? "with a name of \(name.utf8.count) bytes" : quoted(name)
                 collector.error("unknown column \(shown)", DeviceColumn.advice(for: name), at: location)
                 continue
             }

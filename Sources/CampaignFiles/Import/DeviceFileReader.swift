@@ -103,7 +103,7 @@ package struct ReadCounts: Hashable, Sendable {
     /// The maximum number of separate reasons. A limit is needed because a reason may contain the name of an
     /// attribute.
     private static let reasonsMax = 50
-    private static let furtherReason = "a value of another column is unusable"
+    private static let furtherReason = "another column has an invalid value"
 
     package var good = 0
     package var rejected = 0

@@ -141,7 +141,7 @@ struct DeviceLineDecoder: RecordDecoder {
             var tags: [String] = []
             for value in values {
                 guard case .text(let bytes) = value, let tag = String(validating: bytes, as: UTF8.self) else {
-                    throw LineFault(reason: "tags is not a list of texts")
+                    throw LineFault(reason: "tags is not a list of strings")
                 }
                 tags.append(tag)
             }

@@ -138,7 +138,7 @@ struct DeviceRecordBuilder {
     private mutating func erase(_ column: DeviceColumn) throws(LineFault) {
         if column == .tags { return record.tags = [] }
         guard let field = column.erasure else {
-            throw LineFault(reason: "\(column.name) cannot be erased; leave the cell empty")
+            throw LineFault(reason: "\(column.name) cannot be removed; leave the cell empty to keep the value")
         }
         record.erased.insert(field)
     }

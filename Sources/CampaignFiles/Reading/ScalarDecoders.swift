@@ -172,7 +172,7 @@ extension ValueDecoder where Value == Duration {
             guard range.contains(duration) else {
                 let least = WrittenDuration.text(range.lowerBound)
                 let most = WrittenDuration.text(range.upperBound)
-                field.error("\(quoted(field.name)) is \(quoted(text))", "it may be from \(least) to \(most)")
+                field.error("\(quoted(field.name)) is \(quoted(text))", "it must be from \(least) to \(most)")
                 return nil
             }
             return duration

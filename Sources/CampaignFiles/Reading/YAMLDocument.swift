@@ -144,7 +144,7 @@ struct YAMLDocument {
     private mutating func name(_ key: FileNode, at location: SourceLocation) -> String? {
         guard let name = key.text else {
             keyProblems.append(
-                ("a key must be a text", "put texts with {{placeholders}} or brackets in quotes", location))
+                ("a key must be text", "put texts with {{placeholders}} or brackets in quotes", location))
             return nil
         }
         // In quotes, `<<` is an ordinary key.
@@ -179,7 +179,7 @@ extension YAMLDocument {
         switch fault.kind {
         case .unclosed:
             collector.error(
-                "not valid YAML: a text begins here and does not end", "close its quotes", at: fault.location)
+                "not valid YAML: this quoted text is not closed", "close its quotes", at: fault.location)
         case .form:
             collector.error(
                 "not valid YAML: \(fault.problem)", advice(for: fault, collector), at: fault.location)
@@ -195,7 +195,7 @@ extension YAMLDocument {
         if fault.problem.contains("mapping values") { return "put texts that contain a colon and a space in quotes" }
         if fault.problem.contains("cannot start any token") { return "put the text in quotes" }
         if fault.problem.contains("another document") { return "remove the line --- and what follows it" }
-        return "look at the indentation and the quotes here and above"
+        return "check the indentation and the quotes here and above"
     }
 }
 

@@ -43,7 +43,7 @@ extension ValueDecoder where Value == Template.Alert {
 private enum AlertDecoder {
     static func localized(_ field: Field) -> Template.Alert? {
         guard let members = field.members(.anything) else { return nil }
-        if members.isEmpty { field.error("alert holds no language", "write alert: {en: {title: \"…\", body: \"…\"}}") }
+        if members.isEmpty { field.error("alert has no language", "write alert: {en: {title: \"…\", body: \"…\"}}") }
         var blocks: [Template.LocalizedAlert] = []
         var locations: [LocaleTag: SourceLocation] = [:]
         for member in members {

@@ -22,7 +22,7 @@ extension ValueDecoder where Value == TemplateText {
     private static func refuse(_ error: TemplateText.ParseError, in field: Field) {
         switch error {
         case .unclosed(let offset):
-            report("a placeholder begins with {{ and does not end", "close it with }}", at: offset, field)
+            report("a placeholder begins with {{ but is not closed", "close it with }}", at: offset, field)
         case .malformed(let name, let offset):
             let what = name.isEmpty ? "an empty placeholder {{}}" : "{{\(name)}} is not a valid placeholder"
             report(
@@ -110,7 +110,7 @@ extension ValueDecoder where Value == [TemplateValue.Member] {
             for member in members where APSKey.onlyInside.contains(member.key) {
                 field.collector.warning(
                     "custom holds \(quoted(member.key)), which Apple reads only in aps",
-                    "use \(quoted(APSKey.inTemplate(member.key))) of the template if you mean Apple's key",
+                    "use the template's \(quoted(APSKey.inTemplate(member.key))) if you mean Apple's key",
                     at: member.location
                 )
             }

@@ -286,7 +286,7 @@ private struct PushContent {
             allowed = Self.onlyCustom.union(Self.activity).union(["alert", "sound", "relevance_score"])
             advice = "remove it; a Live Activity has alert, sound, relevance_score and keys such as event"
         case .mdm:
-            name = "push to device management"
+            name = "device-management push"
             allowed = Self.always.union(["mdm"])
             advice = "remove it; such a push holds mdm and nothing else"
         case .widgets, .controls:

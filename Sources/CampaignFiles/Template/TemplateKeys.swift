@@ -40,8 +40,8 @@ package enum TemplateKeys {
     enum Lint {
         static let allow = Key(
             "allow", .list(of: ValueDecoder<LintRule>.word), required: true,
-            "The lint rules to ignore for these texts.")
-        static let shape = ObjectShape("lint", "The intended exceptions.", [allow.shape])
+            "The rules whose warnings to ignore.")
+        static let shape = ObjectShape("lint", "Warnings to ignore.", [allow.shape])
     }
 
     /// The content of a Live Activity push besides its alert.
@@ -70,7 +70,7 @@ package enum TemplateKeys {
         static let body = Key("body", .templateText, "The message.")
         static let shape = ObjectShape(
             "alert", "The texts in one language.",
-            ownKeysAdvice: "a language holds title, subtitle and body; put your own keys under custom",
+            ownKeysAdvice: "a language has title, subtitle and body; put your own keys under custom",
             [title.shape, subtitle.shape, body.shape])
     }
 

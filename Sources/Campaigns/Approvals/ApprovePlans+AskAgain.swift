@@ -22,7 +22,7 @@ extension ApprovePlans {
     /// - Parameter digest: the complete digest, in hex.
     package func rejected(_ digest: String) async throws -> ApprovalRequest {
         guard let found = try await store.approval(.digest(digest)), found.request.state == .rejected else {
-            throw Failure(.notFound, "no plan \(digest) was rejected")
+            throw Failure(.notFound, "no rejected plan \(digest)")
         }
         return found.request
     }
@@ -37,7 +37,7 @@ extension ApprovePlans {
         guard people.person(actor.identity) == asker else {
             throw Failure(
                 .refused,
-                "\(asker) requested approval of \(record.request.summary), and nobody else can withdraw the request; an "
+                "\(asker) requested approval of \(record.request.summary), and no other user can withdraw it; an "
                     + "approver can reject it")
         }
         return try await result(store.withdrawApproval(record.request.id, by: actor, now: now), now: now)

@@ -203,7 +203,7 @@ package struct ApprovePlans: Sendable {
             throw Failure(
                 .refused,
                 "\(record.request.summary), was requested at \(record.request.askedAt.iso8601), and a key's signature "
-                    + "has lapsed \(WrittenDuration.text(rule.within)) later; request it again with `fanfare plan "
+                    + "expired \(WrittenDuration.text(rule.within)) later; request it again with `fanfare plan "
                     + "\(record.request.campaign) --for-approval`, and sign the new plan")
         }
         let signed = ApprovalSignature(
@@ -282,7 +282,7 @@ package struct ApprovePlans: Sendable {
         guard let first = found.first else {
             throw Failure(
                 .notFound,
-                "no plan \(plan) waits for approval: it has changed, was rejected or used up; `fanfare approvals` lists "
+                "no plan \(plan) waits for approval: it has changed, was rejected or was already used; `fanfare approvals` lists "
                     + "what waits")
         }
         guard found.count == 1 else {

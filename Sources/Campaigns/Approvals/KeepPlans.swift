@@ -131,7 +131,7 @@ package struct KeepPlans: Sendable {
             throw Failure(
                 .refused,
                 "the campaign \(plan.file), a template or a segment has changed since the plan was made; plan it again, "
-                    + "and ask for approval of the new plan")
+                    + "and request approval of the new plan")
         }
         let reach = try await approving.reach(of: definition, now: now)
         _ = try await approving.ask(

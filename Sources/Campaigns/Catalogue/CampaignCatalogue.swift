@@ -34,7 +34,7 @@ package struct CampaignCatalogue {
     private var entries: [String: Entry] = [:]
     private var folder: String?
 
-    /// The reason why the folder cannot be used: it cannot be read, or it has become empty. `nil` otherwise. The
+    /// The reason why the folder cannot be used: it cannot be read, or it is now empty. `nil` otherwise. The
     /// campaigns that were read earlier stay in force.
     package private(set) var loss: Problem?
 
@@ -54,7 +54,7 @@ package struct CampaignCatalogue {
             loss = lost(campaigns, "cannot be read (\(fault))", remedy)
             return []
         case .success(let found) where found.isEmpty && !entries.isEmpty && isSameFolder && !isAsked:
-            loss = lost(campaigns, "has become empty", "put the files back, or reload to remove the campaigns")
+            loss = lost(campaigns, "is now empty", "put the files back, or reload to remove the campaigns")
             return []
         case .success(let found):
             paths = found
@@ -80,8 +80,8 @@ package struct CampaignCatalogue {
         let kept =
             switch count {
             case 0: "no campaign is loaded"
-            case 1: "the campaign it held stays in force"
-            default: "the \(count) campaigns it held stay in force"
+            case 1: "the campaign from it stays loaded"
+            default: "the \(count) campaigns from it stay loaded"
             }
         let text = "\(folder): the folder \(what); \(kept); \(remedy) (`systemctl reload fanfare`)"
         return Problem(path: folder, diagnostics: [], text: text, keepsOld: count > 0)

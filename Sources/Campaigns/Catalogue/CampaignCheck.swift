@@ -128,7 +128,7 @@ enum TemplateSize {
                 severity: isCertain ? .error : .warning,
                 what: "the payload in \(locale) "
                     + (isCertain ? "has at least \(smallest)" : "may reach \(largest)")
-                    + " bytes, Apple accepts \(limit)",
+                    + " bytes; Apple accepts \(limit)",
                 advice: isCertain
                     ? "shorten the texts or the custom keys"
                     : "shorten the texts, or keep the values of the variables short")

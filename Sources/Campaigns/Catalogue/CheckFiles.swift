@@ -191,7 +191,7 @@ package struct CheckFiles: Sendable {
                 path: check.path, line: location.line, column: location.column,
                 severity: past.isDue ? .warning : .error, what: "schedule: \(past.summary)",
                 advice: past.isDue
-                    ? "the next daemon or `fanfare run --due` starts it; to prevent a start now, set a later time"
+                    ? "the daemon or `fanfare run --due` starts it; to prevent a start now, set a later time"
                     : "set a future time, or omit `at` and start it with `fanfare run \(source.campaign.name)`"
             ))
         return check

@@ -20,11 +20,11 @@ package enum CampaignGallery: String, CaseIterable, Sendable {
     package var summary: String {
         switch self {
         case .episode: "Tell listeners that an episode is out. You fill in its title for each send."
-        case .news: "A headline that cannot wait, and is worth nothing an hour later."
+        case .news: "A headline that cannot wait, and is out of date an hour later."
         case .refresh: "Wake the app so that it fetches new content. Nothing is shown."
         case .comeback:
             "Remind people who have not opened the app for a month. Choose a time of day by their own clock."
-        case .comparison: "Send two texts to halves of the audience, and compare them."
+        case .comparison: "Send each of two texts to half of the audience, and compare them."
         case .blank: "One title and one text, for everything else."
         }
     }
@@ -34,7 +34,7 @@ package enum CampaignGallery: String, CaseIterable, Sendable {
         let templates =
             self == .comparison
             ? [
-                (name, Self.template(name, "Your week in audio", "Three episodes wait for you.")),
+                (name, Self.template(name, "Your week in audio", "Three episodes are waiting for you.")),
                 ("\(name)-b", Self.template("\(name)-b", "Three new episodes", "Listen on your way home.")),
             ]
             : [(name, template(name))]
@@ -52,7 +52,7 @@ package enum CampaignGallery: String, CaseIterable, Sendable {
             """
             template: "\(name)"
 
-            # A silent push holds nothing but keys of the app.
+            # A silent push contains only the app's own keys.
             custom:
               refresh: content
 

@@ -47,7 +47,7 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
             "\(file) was not deleted: \(users.isEmpty ? "a campaign" : users.joined(separator: ", ")) uses it; name "
                 + "another template there first"
         case .noText(let file):
-            "\(file) cannot be read as UTF-8 text, and so it is neither shown nor changed from here; save it as UTF-8 where it "
+            "\(file) cannot be read as UTF-8 text, so it cannot be shown or changed here; save it as UTF-8 where it "
                 + "is kept"
         case .unsuitable(let why): why
         }

@@ -60,7 +60,7 @@ extension ManageFiles {
             ? ""
             : """
 
-            # What {{name}} stands for in the template. A text here is the default; an empty text is set at the start.
+            # What {{name}} stands for in the template. A value here is the default; if empty, each run sets it.
             variables:
             \(used.sorted().map { "  \($0): \"\"\n" }.joined())
             """
@@ -79,15 +79,15 @@ extension ManageFiles {
             expires_after: 4h                 # a phone that is off longer than this never gets it
             guards:
               min_reach: 1                    # an empty audience is a mistake: refuse the run
-              max_reach: 1000                 # so is a larger one than you expect: raise it when you know the number
+              max_reach: 1000                 # so is a much larger one: raise this when you know the number
 
             # Other keys of a campaign:
             #
             # schedule:                       # starts the campaign; default: started by hand
             #   cron: "0 9 * * MON-FRI"       # or at: 2026-12-01T09:00
-            #   zone: recipient               # 9 in the morning of each phone; or a zone such as Europe/Berlin
+            #   zone: recipient               # 9 a.m. by each phone's clock; or a zone such as Europe/Berlin
             #   unknown_zone: Europe/Berlin   # a phone whose zone is not known; or drop
-            # pace: {rate: 5000/s}            # no faster, so that the app's servers can follow
+            # pace: {rate: 5000/s}            # no faster, so that the app's servers keep up
             # holdout: 2%                     # this share gets nothing, always the same devices, for comparison
 
             """

@@ -56,9 +56,9 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     package var facts: String {
         switch self {
         case .maxReach(let reach, let limit):
-            "the run would reach \(reach.counted("device")), guards.max_reach is \(limit.grouped)"
+            "the run would reach \(reach.counted("device")); guards.max_reach is \(limit.grouped)"
         case .minReach(let reach, let limit):
-            "the run would reach \(reach.counted("device")), guards.min_reach is \(limit.grouped)"
+            "the run would reach \(reach.counted("device")); guards.min_reach is \(limit.grouped)"
         case .maxGrowth(let reach, let before, let run, let limitPercent):
             "the run would reach \(reach.counted("device")), \(Percent.growth(from: before, to: reach)) than the "
                 + "\(before.grouped) of run \(run); guards.max_growth is \(limitPercent.percentText)"
@@ -72,7 +72,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 
     private var advice: String {
         switch self {
-        case .maxReach: "narrow the audience, or raise max_reach if this is meant"
+        case .maxReach: "narrow the audience, or raise max_reach if intended"
         case .minReach: "check the audience expression, the topic and the segments"
         case .maxGrowth: "check what has changed in the audience, its segments or the last import"
         case .seeds:

@@ -194,7 +194,7 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
         switch part {
         case .definition: "the campaign file has changed"
         case .template: "the template has changed"
-        case .variables: "the variables have other values"
+        case .variables: "the variables have changed"
         case .contents: "a segment that the audience names, or the prepared correction, has changed"
         case .reach(let planned, let now):
             "the run would reach \(now.counted("device")), \(Percent.growth(from: planned, to: now)) than the "

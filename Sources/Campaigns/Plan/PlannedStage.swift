@@ -54,7 +54,8 @@ package struct PlannedStage: Hashable, Sendable {
             }
         }
         let notices =
-            noticed.isEmpty ? nil : "stops automatically at rejections of \(noticed.joined(separator: ", ")) responses"
+            noticed.isEmpty
+            ? nil : "stops automatically at a rejection rate of \(noticed.joined(separator: ", ")) responses"
         return [first, approval, proof, notices, hold].compactMap(\.self)
     }
 
@@ -63,7 +64,7 @@ package struct PlannedStage: Hashable, Sendable {
         let tolerated = (stage.tolerated * 100).percentText
         guard isTooSmall else { return "tolerates \(tolerated) rejections" }
         return
-            "too few to show that under \(tolerated) fail (needs \(answersNeeded.counted("response"))): it waits for a "
+            "too few devices to show that under \(tolerated) fail (needs \(answersNeeded.counted("response"))): it waits for a "
             + "person"
     }
 }

@@ -70,7 +70,7 @@ struct DeliverySummary {
 
     private var rejected: String {
         let attempts = delivery.outcome.attempts
-        let text = "refused by APNs: \(answer)" + (attempts > 1 ? ", at attempt \(attempts)" : "")
+        let text = "rejected by APNs: \(answer)" + (attempts > 1 ? ", at attempt \(attempts)" : "")
         guard delivery.outcome.status == 410, device.status != .gone else { return text }
         return text
             + (device.generation > delivery.outcome.generation
@@ -105,7 +105,7 @@ struct DeliverySummary {
         case .holdout: "held out"
         case .silentBudget: "\(notSent): its silent budget was used up, and the next slot comes after the push expires"
         case .frequencyCap:
-            "\(notSent): a frequency cap was used up, and the next slot comes after the push expires or is late"
+            "\(notSent): a frequency cap was used up, and the next slot comes after the push expires, or too late"
         case .coalesced: "\(waited)\(notSent): a newer background push of the same kind replaced it"
         case .quietHours: "\(notSent): it was within its quiet hours"
         case .expired:

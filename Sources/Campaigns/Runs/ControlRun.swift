@@ -89,11 +89,11 @@ package struct ControlRun: Sendable {
         let command = "`fanfare approve \(id) --stage \(waiting.index + 1)`"
         guard let stage else {
             return Failure(
-                .invalidData, "run \(id) waits with \(name), \(devices): name the stage to approve, \(command)")
+                .invalidData, "run \(id) waits at \(name), \(devices): name the stage to approve, \(command)")
         }
         return Failure(
             .refused,
-            "run \(id) waits with \(name), \(devices), and stage \(stage) was approved; reload the run, \(command) "
+            "run \(id) waits at \(name), \(devices), and stage \(stage) was approved; reload the run, \(command) "
                 + "sends it")
     }
 

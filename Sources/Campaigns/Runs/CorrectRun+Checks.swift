@@ -22,7 +22,7 @@ extension CorrectRun {
             throw Failure(
                 .refused,
                 "run \(run.id) was sent without a collapse id (collapse: none): no push can replace the notification "
-                    + "on the screens")
+                    + "on devices")
         }
         return (collapseID, reached)
     }
@@ -114,7 +114,7 @@ extension CorrectRun {
         }
         throw Failure(
             .invalidData,
-            advice ?? "campaign \(run.campaign) prepared no correction; give the corrected values with --var, or name "
+            advice ?? "campaign \(run.campaign) has no `correction`; give the corrected values with --var, or name "
                 + "a template with --template; next time write correction: and its name in the campaign's file")
     }
 
@@ -164,7 +164,7 @@ extension CorrectRun {
             guard bytes > limit, prototype.isCommon else { continue }
             throw Failure(
                 .invalidData,
-                "the payload in \(renderer.localeName(index)) has \(bytes) bytes, Apple accepts \(limit); shorten the "
+                "the payload in \(renderer.localeName(index)) has \(bytes) bytes; Apple accepts \(limit); shorten the "
                     + "texts of template \(definition.template.name)")
         }
     }

@@ -137,7 +137,7 @@ extension RunEnd {
                 .tryAgain,
                 "paused by \(person)\(reason.map { ": \($0)" } ?? ""); `fanfare resume \(run.id)` continues it")
         case .stoppedEarly:
-            Failure(.tryAgain, "stopped before the end; run the same command again to continue")
+            Failure(.tryAgain, "stopped early; run the same command again to continue")
         case .waiting(let moment):
             Failure(.tryAgain, "the rest is due at \(moment.iso8601); run the same command again then")
         case .busy(let owner, _):
@@ -162,12 +162,12 @@ extension RunEnd {
         case .missed(let reason):
             Failure(
                 .refused,
-                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), is missed: \(reason); leave out "
+                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), was missed: \(reason); omit "
                     + "--occurrence to send now")
         case .refused(let reason):
             Failure(
                 .refused,
-                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), was refused: \(reason); leave out "
+                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), was refused: \(reason); omit "
                     + "--occurrence to send now")
         case .failed(let reason):
             Failure(.internalError, "run \(run.id) failed: \(reason)")

@@ -275,7 +275,7 @@ package enum RunLookup {
     package static func run(_ text: String, in store: any RunLog) async throws -> Run {
         if let id = Int64(text) {
             guard let run = try await store.run(id) else {
-                throw Failure(.notFound, "no run \(id) in the store; `fanfare status` lists them")
+                throw Failure(.notFound, "no run \(id) in the store; `fanfare status` lists the runs")
             }
             return run
         }
@@ -285,9 +285,9 @@ package enum RunLookup {
             if let run = try await store.run(campaign: parts[0], occurrence: parts[1]) { return run }
             throw Failure(
                 .notFound,
-                "no run of \(parts[0]) for the occurrence \(parts[1]) in the store; `fanfare status` lists them")
+                "no run of \(parts[0]) for the occurrence \(parts[1]) in the store; `fanfare status` lists the runs")
         }
         throw Failure(
-            .notFound, "no run of a campaign \"\(text)\" in the store; `fanfare status` lists the runs there are")
+            .notFound, "no run of a campaign \"\(text)\" in the store; `fanfare status` lists the runs")
     }
 }

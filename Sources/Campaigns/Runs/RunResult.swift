@@ -292,7 +292,7 @@ package struct SenderResult: Codable, Hashable, Sendable {
 
     /// The warning for a sender with `otherFiles`.
     package var filesWarning: String {
-        "\(process) has other campaigns or templates than the coordinator: the runs that start depend on which of them "
+        "\(process) has different campaigns or templates from the coordinator: the runs that start depend on which of them "
             + "coordinates; put the same files on all machines"
     }
 

@@ -225,13 +225,13 @@ package enum OccurrenceName {
         guard let plain = PlainName.advice(for: name) else { return name.isEmpty ? nameless : nil }
         return plain.isEmpty
             ? nameless
-            : "the occurrence \"\(name)\" has invisible or confusable characters, and would be sent again "
+            : "the occurrence \"\(name)\" has invisible or confusable characters, and would be a second run "
                 + "beside \"\(plain)\"; write \"\(plain)\""
     }
 
     private static let nameless =
         "the occurrence's name is empty, perhaps from an empty script variable; give a name, such as episode-42, or "
-        + "leave --occurrence out"
+        + "omit --occurrence"
 }
 
 /// An occurrence of a campaign's schedule that a caller named, to be sent as the daemon would send it.

@@ -35,9 +35,9 @@ package struct WaitsText {
             switch wait.reason {
             case .locked: "the store is locked by another program"
             case .diskFull: "the store has no free disk space"
-            case .failing: "the store's disk fails, or its quota is used up"
+            case .failing: "the store's disk is failing, or its quota is used up"
             }
-        return "\(trouble) since \(text(wait.since)): responses are kept, nothing new is sent"
+        return "\(trouble) (since \(text(wait.since))): responses are kept, nothing new is sent"
     }
 
     /// `backing off: api.push.apple.com responded 503 since 14:00:02, next try at 14:02:10`

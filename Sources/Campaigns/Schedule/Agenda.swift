@@ -232,7 +232,7 @@ package enum TimerOccurrence {
         else { return }
         throw Failure(
             .refused,
-            "\(campaign): the occurrence \(period(now)) may have been sent already, because the store is a backup of "
+            "\(campaign): the occurrence \(period(now)) may have been sent already, because the store is a backup from "
                 + "\(gap.madeAt.iso8601), restored at \(gap.restoredAt.iso8601); check what was sent in between, then "
                 + "send the occurrence with `fanfare run \(campaign) --occurrence \(period(now))`, or wait for the "
                 + "next \(unit.rawValue)")

@@ -207,7 +207,7 @@ package struct DiagnoseInstallation: Sendable {
             .ok(
                 .proxy,
                 "\(app.topic): the \(app.transport.rawValue) transport goes to APNs through \(proxy), which \(variable) "
-                    + "names; no_proxy excepts a host")
+                    + "names; no_proxy exempts a host")
         case .inTheWay(let reason): .wrong(.proxy, "\(app.topic): \(reason)")
         }
     }

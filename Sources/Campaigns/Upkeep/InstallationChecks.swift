@@ -129,7 +129,7 @@ struct FileChecks {
         return folders.filter { FileManager.default.fileExists(atPath: $0) && !isWritable($0) }.map { folder in
             .warning(
                 .rights,
-                "http.editing is on, and this user cannot write in \(folder), so that pages and API cannot save a file there; "
+                "http.editing is on, and this user cannot write in \(folder), so the pages and the API cannot save a file there; "
                     + "make the server's user the folder's owner and, under systemd, name the folder in ReadWritePaths= "
                     + "(`systemctl edit fanfare`), or set editing: false")
         }
@@ -309,13 +309,13 @@ struct MachineChecks {
         if let most = machine.openFilesMax, most < files {
             return .wrong(
                 .limits,
-                "this process may open \(most) files, but \(lanes) connections need \(files); raise it "
+                "this process may open \(most) files, but \(lanes) connections need \(files); raise the limit "
                     + "(LimitNOFILE= in the unit, ulimit -n in a shell)")
         }
         if let most = machine.threadsMax, most < threads {
             return .wrong(
                 .limits,
-                "this user may have \(most) threads, but \(lanes) connections need \(threads); raise it "
+                "this user may have \(most) threads, but \(lanes) connections need \(threads); raise the limit "
                     + "(TasksMax= in the unit, ulimit -u in a shell)")
         }
         return .ok(.limits, "enough files and threads for \(lanes) connections")

@@ -48,7 +48,7 @@ package struct MaintainStore: Sendable {
         guard let server = StoreAddress(configuration.store).postgres else { return }
         throw Failure(
             .configuration,
-            "\(server) must be copied with the server's own tools, also while it is in use; run: "
+            "\(server) must be copied with the server's own tools, even while it is in use; run: "
                 + "\(server.dumpCommand(to: file))"
         )
     }
@@ -100,7 +100,7 @@ extension StoreError {
             Failure(
                 kind,
                 "cannot write the backup \(file): \(reason); check the permissions of its folder, or name another path")
-        case .readOnly(file): Failure(kind, "the backup \(file) may not be written; check the rights of its folder")
+        case .readOnly(file): Failure(kind, "the backup \(file) cannot be written; check the permissions of its folder")
         case .diskFull(file):
             Failure(kind, "no free space for the backup \(file); free disk space, or name another path")
         default: self

@@ -150,7 +150,7 @@ package struct MoveStore: Sendable {
     }
 
     private static func taken(_ path: String) -> Failure {
-        Failure(.refused, "\(path) already has a store; nothing was done: name an empty address")
+        Failure(.refused, "\(path) already has a store; nothing was done: name a new address")
     }
 
     private func other(_ move: StoreMove) -> Failure {
@@ -159,7 +159,7 @@ package struct MoveStore: Sendable {
             "the store at \(paths.new) is not the copy moved there from \(paths.old) since \(move.begunAt.iso8601); "
                 + "put "
                 + (move.endedAt == nil
-                    ? "the moved copy back, or abandon the move with `fanfare move --give-up` and name an empty address"
+                    ? "the moved copy back, or abandon the move with `fanfare move --give-up` and name a new address"
                     : "the moved copy back: do not use the old store any more"))
     }
 
@@ -188,7 +188,7 @@ package struct MoveStore: Sendable {
             throw Failure(
                 .invalidData,
                 "the copy at \(paths.new) differs from \(paths.old): \(faults.joined(separator: "; ")). One of them "
-                    + "was changed during the move: abandon it with `fanfare move --give-up`, and move to an empty "
+                    + "was changed during the move: abandon it with `fanfare move --give-up`, and move to a new "
                     + "address")
         }
         return here

@@ -172,7 +172,8 @@ struct ServerChecks {
     private var visibility: Finding? {
         guard !server.seesAllSessions else { return nil }
         return .skipped(
-            .store, "long transactions of other users cannot be seen; to see them, GRANT pg_read_all_stats to it")
+            .store, "long transactions of other users cannot be seen; to see them, GRANT pg_read_all_stats to this user"
+        )
     }
 
     private var autovacuum: Finding? {
@@ -188,7 +189,7 @@ struct ServerChecks {
         return .warning(
             .store,
             "\(off.joined(separator: " and ")) \(off.count == 1 ? "is" : "are") off on the server: a power failure can "
-                + "damage the store, or have pushes sent twice; turn it on")
+                + "damage the store, or repeat pushes; turn on what is off")
     }
 
     private var connections: Finding? {
@@ -198,7 +199,7 @@ struct ServerChecks {
         guard server.connectionsForUsers < needed else { return nil }
         return .warning(
             .store,
-            "the server allows \(server.connectionsForUsers) connections, \(count) senders and some commands need "
+            "the server allows \(server.connectionsForUsers) connections; \(count) senders and some commands need "
                 + "\(needed); raise max_connections there")
     }
 }

@@ -104,7 +104,8 @@ package struct ReadHealth: Sendable {
             "; next: \(daemon.heartbeat.status.nextCampaign ?? "a campaign") at \($0.iso8601)"
         }
         return .ok(
-            .daemon, "\(name) has run since \(daemon.heartbeat.startedAt.iso8601)\(next ?? "; nothing is scheduled")")
+            .daemon,
+            "\(name) has been running since \(daemon.heartbeat.startedAt.iso8601)\(next ?? "; nothing is scheduled")")
     }
 
     private func files(_ daemon: FollowRuns.Daemon?) -> [Finding] {
@@ -114,7 +115,7 @@ package struct ReadHealth: Sendable {
         let problems = status.problems.map { problem in
             let summary = problem.messages.joined(separator: "\n")
             return problem.keepsOld
-                ? Finding.warning(.files, summary + "\nthe earlier version stays in force") : .wrong(.files, summary)
+                ? Finding.warning(.files, summary + "\nthe earlier version stays in use") : .wrong(.files, summary)
         }
         return problems.isEmpty ? [.ok(.files, "\(status.campaigns.counted("campaign")), no errors")] : problems
     }
@@ -135,7 +136,7 @@ package struct ReadHealth: Sendable {
         return [
             .warning(
                 .clock,
-                "the wall clock was set by \(step.by.wholeMilliseconds) ms at \(step.at.iso8601); check that NTP keeps "
+                "the wall clock jumped by \(step.by.wholeMilliseconds) ms at \(step.at.iso8601); check that NTP controls "
                     + "it"
             )
         ]
@@ -143,7 +144,7 @@ package struct ReadHealth: Sendable {
 
     private func stops(_ stops: StopOrders) -> [Finding] {
         stops.orders.filter { !$0.scope.isOfOneRun }.map {
-            .warning(.stops, "\($0.summary); nothing of it is sent until the stop is lifted")
+            .warning(.stops, "\($0.summary); nothing is sent there until the stop is lifted")
         }
     }
 
@@ -176,7 +177,7 @@ package struct ReadHealth: Sendable {
             let late = WrittenDuration.text(.seconds(Int(queue.overdueSeconds)))
             found.append(
                 .warning(
-                    .runs, "run \(queue.run) of \(queue.campaign) has pushes that were due \(late) ago and are not sent"
+                    .runs, "run \(queue.run) of \(queue.campaign) has pushes that were due \(late) ago and are unsent"
                 ))
         }
         let going = observation.runs[.running] ?? 0
@@ -197,7 +198,7 @@ package struct ReadHealth: Sendable {
         let rest = runs.count - named.count
         return named
             + (rest > 0
-                ? [.warning(.runs, "\(rest.counted("earlier run")) of the last 24 hours failed or was missed, too")]
+                ? [.warning(.runs, "also failed or missed in the last 24 hours: \(rest.counted("earlier run"))")]
                 : [])
     }
 
@@ -213,7 +214,7 @@ package struct ReadHealth: Sendable {
                 .wrong(
                     .runs,
                     "\(name) paused automatically: \(run.stateReason ?? "APNs cannot be reached"); the daemon, or "
-                        + "`fanfare run --due`, retries from \(next.iso8601) on")
+                        + "`fanfare run --due`, retries after \(next.iso8601)")
             ]
         }
         guard run.state == .running else { return [] }
@@ -226,7 +227,9 @@ package struct ReadHealth: Sendable {
             ]
         }
         if let wait = held.holder?.storeWait {
-            return [.wrong(.runs, "\(name) waits for the store since \(wait.since.iso8601): \(wait.reason.rawValue)")]
+            return [
+                .wrong(.runs, "\(name) has waited for the store since \(wait.since.iso8601): \(wait.reason.rawValue)")
+            ]
         }
         return try await following.waits(of: run).holds.map { hold -> Finding in
             guard !hold.isRetrying else {
@@ -247,7 +250,8 @@ package struct ReadHealth: Sendable {
     private func webhooks(_ now: Timestamp) async throws -> [Finding] {
         guard let next = try await store.nextWebhookMessage(), now - next > Self.overdueMax else { return [] }
         return [
-            .warning(.webhooks, "messages to webhooks wait since \(next.iso8601); check their server and the log")
+            .warning(
+                .webhooks, "messages to webhooks have waited since \(next.iso8601); check their server and the log")
         ]
     }
 }

@@ -87,7 +87,7 @@ struct ServiceChecks {
     func all() -> [Finding] {
         let findings = store() + read() + edited() + handedOver() + password()
         return findings.isEmpty
-            ? [.ok(.rights, "the service (\(service.user.name)) can read and write what it has to")] : findings
+            ? [.ok(.rights, "the service (\(service.user.name)) can read and write what it needs")] : findings
     }
 
     private func store() -> [Finding] {

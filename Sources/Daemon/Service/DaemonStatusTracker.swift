@@ -156,7 +156,7 @@ struct FilesComparison {
         let others = Set(try await store.senders().withOtherFiles.map { ProcessName.shown($0.name) })
         if !others.isEmpty, others != told {
             logger.warning(
-                "senders have other campaign files; put the same files on all machines",
+                "senders have different campaign files; put the same files on all machines",
                 metadata: .facts([.reason: "\(others.sorted().joined(separator: ", "))"]))
         }
         told = others

@@ -225,7 +225,7 @@ extension ConnectionCore {
             guard output.gather(from: session, edit: { outputEdit?($0) }) else { return close() }
             if output.isEmpty { break }
             if let gatheredAt, hasStoodStill(since: gatheredAt) {
-                end = .peer("the process stood still before it could write")
+                end = .peer("the process was suspended before it could write")
                 return close()
             }
             guard let writing = tls?.write(output.pending) else { return close() }

@@ -102,7 +102,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
 
     /// `everything is stopped by anna (uid 1000) since 2026-12-01T09:00:00Z: wrong text`
     package var summary: String {
-        "\(scope.summary) is stopped by \(by) since \(at.iso8601)\(reason.map { ": \($0)" } ?? "")"
+        "\(scope.summary) was stopped by \(by) at \(at.iso8601)\(reason.map { ": \($0)" } ?? "")"
     }
 
     /// The description, followed by the command that lifts the stop.

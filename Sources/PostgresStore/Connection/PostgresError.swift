@@ -82,12 +82,12 @@ extension PostgresError: CustomStringConvertible {
             Self.unopened(server, fault?.kind, reason)
         case .refused(let fault, let server): Self.refusal(server, fault)
         case .connectionLost(let server, let reason):
-            "the connection to \(server) was lost: \(reason); nothing of this was recorded, run the same command again"
+            "the connection to \(server) was lost: \(reason); none of this was recorded; run the same command again"
         case .outcomeUnknown(let server, let reason):
             "the connection to \(server) was lost while a change was being recorded (\(reason)): its outcome is "
                 + "unknown; check it, and run the same command again"
         case .timedOut(let server, let limit):
-            "\(server) did not finish within \(WrittenDuration.text(limit)), and was stopped; check what runs there, "
+            "a query on \(server) did not finish within \(WrittenDuration.text(limit)), and was cancelled; check what runs there, "
                 + "in pg_stat_activity"
         case .oldServer(let server, let version):
             "\(server) is PostgreSQL \(version / 10_000); Fanfare needs version 15 or later"
@@ -102,7 +102,7 @@ extension PostgresError: CustomStringConvertible {
         let advice =
             switch kind {
             case .wrongLogin:
-                "correct user and password: in the URL, in the file of password_file, or in that of PGPASSFILE"
+                "correct the user and password in the URL, in password_file or in PGPASSFILE"
             case .noDatabase: "create it with `createdb`, or correct the name in the URL"
             case .outOfConnections: "close some connections, or raise max_connections there"
             case .starting, .connectionLost: "try again when it is up"

@@ -36,8 +36,8 @@ package struct AdministratorSQL {
 
     package var text: String {
         """
-        -- Roles and rights of a store of Fanfare: to be run by an administrator in the store's database, before the store is
-        -- made, once more when it was made, and after an upgrade.
+        -- Roles and rights for a Fanfare store. An administrator runs this in the store's database: before the store is
+        -- created, again after that, and after each upgrade.
         BEGIN;
         SET LOCAL search_path = pg_catalog;
 

@@ -111,7 +111,7 @@ extension StoreOpeningFault: CustomStringConvertible {
                 + "the newer Fanfare"
         case .olderVersion(let server, let found, let known):
             "\(server) was written by an older Fanfare (store version \(found), this Fanfare uses \(known)); start "
-                + "`fanfare serve` with it, which upgrades the store"
+                + "`fanfare serve` on it to upgrade the store"
         case .otherProgram(let server, let tables):
             "\(server) holds tables of another program (\(tables.joined(separator: ", "))); name an empty database, or "
                 + "create one with `createdb`"

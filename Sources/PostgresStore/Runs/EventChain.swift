@@ -77,7 +77,7 @@ enum EventChain {
         if written != count || !isLast {
             faults.append(
                 StoreFault(
-                    "\(written) events were written, \(count) exist"
+                    "\(written) events were written, but \(count) exist"
                         + (written == count ? ", and the last event differs" : "")))
         }
         return Verification.Check(EventRecord.name, EventRecord.promise, faults: faults, compared: count)

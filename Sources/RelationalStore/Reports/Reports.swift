@@ -62,7 +62,7 @@ private struct RunAudit<Session: SQLSession> {
         let open = try count("SELECT CAST(coalesce(sum(open), 0) AS bigint) FROM lease WHERE run_id = $1")
         if open != stored.leased {
             problems.append(
-                "the leases wait for \(open.counted("outcome")), the counts show \(stored.leased) in flight")
+                "the leases wait for \(open.counted("outcome")), but the counts show \(stored.leased) in flight")
         }
         let stranded =
             hasDeliveries

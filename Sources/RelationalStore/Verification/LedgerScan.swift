@@ -151,7 +151,7 @@ struct LedgerCover<Session: SQLSession> {
         ) { row in
             compared += 1
             guard try row.bool(2) else { return }
-            let what = "lease \(try row.int(1)) of the run was sent and is not in the silent ledger"
+            let what = "lease \(try row.int(1)) of the run was sent, but is not in the silent ledger"
             if isSure {
                 faults.append(StoreFault(run: run, device: try row.int64(0), what))
             } else {

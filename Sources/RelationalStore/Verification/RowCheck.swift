@@ -102,7 +102,7 @@ extension RowCheck {
     /// A check that only PostgreSQL needs, because on SQLite foreign keys enforce it.
     private static var belongings: RowCheck {
         RowCheck(
-            "belongings", "every row that names a device or a segment has one",
+            "belongings", "every row that names a device or a segment belongs to an existing one",
             """
             SELECT \(none), device_id, 'a ' || what || ' belongs to the device, but the device does not exist' FROM (
                 SELECT device_id, 'tag' AS what FROM tag UNION ALL SELECT device_id, 'membership' FROM segment_member
@@ -189,7 +189,7 @@ extension RowCheck {
         let isOfRun = run.map { "silent_ledger.run_id = \($0)" } ?? "true"
         return [
             RowCheck(
-                "deliveries", "every final state matches a response of APNs or a reason of Fanfare",
+                "deliveries", "every final state matches an APNs response or a Fanfare reason",
                 """
                 SELECT run_id, device_id, what FROM (
                     SELECT run_id, device_id, CASE

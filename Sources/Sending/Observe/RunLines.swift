@@ -68,7 +68,7 @@ extension Logger {
         var facts = metadata
         facts[.error] = "\(error)"
         guard (error as? StoreError)?.isPassing == true else { return self.error(message, metadata: facts) }
-        warning("the store accepts no writes now; sending waits, nothing is lost", metadata: facts)
+        warning("the store accepts no writes now; sending waits, and nothing is lost", metadata: facts)
     }
 }
 

@@ -8,19 +8,19 @@ package import Synchronization
 package enum ServiceMetrics {
     /// One sentence of help text for each metric name.
     package static let helps = [
-        "fanfare_pushes_total": "Responses of APNs, and requests without a response, by status and reason.",
+        "fanfare_pushes_total": "Responses from APNs, and requests without a response, by status and reason.",
         "fanfare_push_latency_seconds": "The time from the first byte of a request to its response.",
         "fanfare_lane_in_flight": "Requests written that have no response yet.",
         "fanfare_lane_stream_limit": "Requests that may be in flight concurrently.",
-        "fanfare_lane_queued": "Pushes handed to the lane and not yet written.",
+        "fanfare_lane_queued": "Pushes queued for a connection and not yet written.",
         "fanfare_suppressed_total":
-            "Deliveries deliberately not sent, found at the freeze or when their turn came, by reason.",
+            "Deliveries deliberately not sent, found when the audience was stored or at their turn, by reason.",
         "fanfare_outcomes_total": "Outcomes that this process recorded, by campaign: accepted, rejected or unknown.",
         "fanfare_http_requests_total": "Requests that the HTTP server handled, by kind and status.",
         "fanfare_reloads_total": "The number of reloads of the files.",
         "fanfare_last_good_reload_timestamp_seconds": "The time of the last reload without a fault.",
         "fanfare_campaign_folder_lost":
-            "1 while the folder of the campaigns cannot be read or has become empty, and earlier versions stay in force.",
+            "1 while the folder of the campaigns cannot be read or is empty, and earlier versions stay in use.",
         "fanfare_store_waiting":
             "1 while the store accepts no outcomes, because of a lock or a full disk, and nothing new is sent; else 0.",
         "fanfare_sender_too_slow":

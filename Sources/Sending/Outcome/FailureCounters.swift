@@ -51,7 +51,7 @@ struct FailureCounters {
                 "\(mismatches.hits) of the last \(mismatches.count) responses for \(environment) devices of \(topic) "
                     + "say that the token is not for this environment or topic (the last: \(reason)); check the devices' "
                     + "`environment`, the campaign's `topic` and `endpoints.\(environment)`, and resume the run; no device was "
-                    + "changed; the refused devices are sent to again, each in its environment at that time"))
+                    + "changed; the refused devices are retried, each in its environment at that time"))
     }
 
     private mutating func countRequestFault(_ answer: PushResponse) {
@@ -70,7 +70,7 @@ struct FailureCounters {
         stop(
             .credential(
                 answer.reason == .unrelatedKeyIdInToken
-                    ? "UnrelatedKeyIdInToken, also on a new connection: the key is not of the same team as the other one "
+                    ? "UnrelatedKeyIdInToken, even on a new connection: the key is from a different team than the one "
                         + "in use; check team_id, key_id and key_path"
                     : "\(answer.summary) for a token just signed: this machine's clock is wrong; check NTP"))
     }

@@ -121,7 +121,7 @@ struct Heartbeat: Sendable {
             "the store is too slow from here: a heartbeat takes \(duration.wholeMilliseconds) ms, and this sender may send "
             + "only if it takes at most about 1 s; faster senders continue the run. Check the network between this machine "
             + "and the server"
-        logger.warning("sending left to the other senders", metadata: .facts([.run: "\(run)", .reason: "\(reason)"]))
+        logger.warning("sending handed to the other senders", metadata: .facts([.run: "\(run)", .reason: "\(reason)"]))
         control.stop(.storeTooSlow(reason))
     }
 

@@ -87,7 +87,7 @@ extension ApprovalPolicy.Fault {
         case .unknownAccount(let account): "\(account) has no entry in `people`"
         case .samePerson(let person): "\(person) has signed with another account"
         case .lapsed: "it has lapsed"
-        case .fromFuture: "the clock was set back since"
+        case .fromFuture: "the clock has been set back since"
         case .drifted(let reach): "it was signed for \(reach.counted("device"))"
         }
     }

@@ -106,7 +106,7 @@ private struct AudienceSQLScanner {
             }
             rest.removeFirst()
         }
-        throw StoreError.audienceSQL(.invalid("a comment has no end"))
+        throw StoreError.audienceSQL(.invalid("a comment is not closed"))
     }
 
     /// Returns the text before the closing quote. A doubled quote stands for one.
@@ -120,7 +120,7 @@ private struct AudienceSQLScanner {
             }
             inside.append(scalar)
         }
-        throw StoreError.audienceSQL(.invalid("a quote has no end"))
+        throw StoreError.audienceSQL(.invalid("a quote is not closed"))
     }
 
     private mutating func takeColon() -> AudienceSQLText.Token {

@@ -55,6 +55,6 @@ extension StopOrder {
 
     /// Returns the text of its end in the audit log.
     package func lifted(reason: String) -> String {
-        "\(scope.text), stopped by \(by) since \(at.iso8601), was lifted: \(reason)"
+        "\(scope.text), stopped by \(by) at \(at.iso8601), was lifted: \(reason)"
     }
 }

@@ -110,7 +110,7 @@ package struct Lateness: Hashable, Sendable {
     /// Returns the explanation for the person who decides.
     package func reason(run: Int64) -> String {
         let what = due.map { "\($0.grouped) of \(audience.grouped) were" } ?? "the run was"
-        return "\(what) due from \(Self.text(dueFrom)) UTC on, and \(silence); late_by_max is "
+        return "\(what) due from \(Self.text(dueFrom)) UTC, and \(silence); late_by_max is "
             + "\(WrittenDuration.text(lateByMax)); `fanfare resume \(run)` sends \(due == nil ? "it" : "them"), "
             + "`fanfare cancel \(run)` ends the run"
     }

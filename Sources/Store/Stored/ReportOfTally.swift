@@ -103,7 +103,7 @@ extension Timeline {
             ("unknown", total.unknown, account.unknown), ("suppressed", total.suppressed, account.suppressed),
         ]
         return compared.filter { $0.1 != $0.2 }.map { name, inTimeline, inAccount in
-            "the timeline has \(inTimeline) \(name), the counts have \(inAccount)"
+            "the timeline has \(inTimeline) \(name), but the counts have \(inAccount)"
         }
     }
 }

@@ -57,8 +57,8 @@ package struct RestorePolicy: Sendable {
         case .paused, .finished, .cancelled, .failed, .missed: return nil
         }
         return
-            "the store was restored from a backup of \(mark.madeAt.iso8601), and \(left(run)) may have gone out since; "
-            + "`fanfare resume \(run.id)` sends deliveries open in the backup, `fanfare cancel \(run.id)` ends the run"
+            "the store is a backup from \(mark.madeAt.iso8601), and \(left(run)) may have gone out since; "
+            + "`fanfare resume \(run.id)` sends what was open in the backup, `fanfare cancel \(run.id)` ends the run"
     }
 
     private func left(_ run: Run) -> String {
@@ -105,7 +105,7 @@ package struct RestoredStore: Hashable, Sendable {
             default: "runs \(names) were open then and are paused; see `fanfare status`, then resume or cancel each"
             }
         return
-            "this store is a backup of \(madeAt.iso8601), and what was sent since is not in it: \(what). Occurrences "
+            "this store is a backup from \(madeAt.iso8601) and lacks what was sent since: \(what). Occurrences "
             + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures "
             + "must be requested again. Background pushes, and pushes under a frequency cap, wait until the whole "
             + "window of their budget or cap has passed since the restore, or are left out; `run --occurrence-by` "
@@ -127,7 +127,7 @@ package struct RestoredUnseen: Error, Hashable, Sendable, CustomStringConvertibl
     package var madeAt: Timestamp
 
     package var description: String {
-        "run \(run) was not resumed: its store is a backup of \(madeAt.iso8601) that was restored, and what went out since is "
+        "run \(run) was not resumed: its store is a restored backup from \(madeAt.iso8601), and what was sent since is "
             + "not in it; see `fanfare status \(run)`, then run the same command again, or run `fanfare cancel \(run)`"
     }
 }

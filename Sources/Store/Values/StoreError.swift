@@ -171,7 +171,7 @@ extension StoreError: CustomStringConvertible {
                 + "copy"
         case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
         case .notAStore(let path):
-            "\(path) holds no Fanfare store: it belongs to another program, or was copied while in use without its "
+            "\(path) holds no Fanfare store: it belongs to another program, or was copied in use without its "
                 + "-wal file; name another file, or use a copy that `fanfare backup` created"
         case .noStore(let path, let isEmptyFile):
             (isEmptyFile ? "\(path) is an empty file, not a store" : "there is no store at \(path)")
@@ -187,7 +187,7 @@ extension StoreError: CustomStringConvertible {
         case .readOnly(let path):
             "the store \(path) cannot be written to; check the owner and permissions of the file and its folder"
         case .readOnlyFileSystem(let path):
-            "the store \(path) is on a file system that is mounted read-only, so only commands that read work; remount "
+            "the store \(path) is on a file system that is mounted read-only, so only read commands work; remount "
                 + "it for writing (dmesg shows why it is read-only), then run the same command again"
         case .exhausted(let path, let reason):
             "the store \(path) cannot be used: \(reason); raise the limit (LimitNOFILE=, LimitAS=, ulimit), or run the "
@@ -211,7 +211,7 @@ extension StoreError: CustomStringConvertible {
             "\(path): this store has been moving to \(to) since \(moment.iso8601); finish the move with `fanfare move "
                 + "--to \(to)`, or abandon it with `fanfare move --give-up`"
         case .moveGivenUp(let path, let to):
-            "the move of \(path) to \(to) was abandoned meanwhile; remove the copy there, and name an empty address to "
+            "the move of \(path) to \(to) has been abandoned; remove the copy there, and name a new address to "
                 + "move again"
         case .arriving(let path, let from):
             "\(path) is an incomplete copy of \(from); finish the move with `fanfare move --to \(path)` where "
@@ -229,10 +229,10 @@ extension StoreError: CustomStringConvertible {
             "segment \"\(names.first ?? "")\" would contain itself: \(names.joined(separator: " -> ")); "
                 + "leave one of them out"
         case .segmentsTooDeep(let names):
-            "segments are nested too deep: \(names.joined(separator: " -> ")); write out the inner segments"
+            "segments are nested too deeply: \(names.joined(separator: " -> ")); write out the inner segments"
         case .segmentIsAmbiguous(let name):
             "segment \"\(name)\" and another one have names that look the same but differ in their bytes; "
-                + "remove one of them, or name it in one spelling only"
+                + "remove one of them, or use one spelling everywhere"
         case .segmentIsDynamic(let name):
             "segment \"\(name)\" is defined by an expression and accepts no members; import under another name"
         case .segmentIsStatic(let name):
@@ -273,10 +273,10 @@ extension StoreError: CustomStringConvertible {
                 + "`fanfare cancel \(run)` ends it, and another run can be approved"
         case .tooManySeeds(let stage, _, nil):
             "stage \(stage) is for seeds, and its expression names more than \(Stage.seedsMax.grouped) devices; name "
-                + "devices of people you know, or write a share"
+                + "devices of people you know, or use `share`"
         case .tooManySeeds(let stage, let devices, let audience?):
             "stage \(stage) is for seeds, and selects \(devices.grouped) of the \(audience.grouped) devices that the "
-                + "run is for, more than \((Stage.seedsShareMax * 100).percentText); name devices of known people, or "
+                + "run is for, more than \((Stage.seedsShareMax * 100).percentText); name devices of people you know, or "
                 + "write a share"
         case .illegalChange(let run, let from, let to):
             "run \(run) is \(from.rawValue) and cannot become \(to.rawValue)"

@@ -6,7 +6,7 @@ package import Model
 package struct CapScan {
     package static let name = "frequency_caps"
     package static let promise =
-        "no device and no person gets more visible pushes in a window than a frequency cap allows"
+        "no device or user gets more visible pushes in a window than a frequency cap allows"
 
     private struct Place: Hashable {
         var device, run: Int64
@@ -95,7 +95,7 @@ package struct CapScan {
 /// longest window of the app's caps; if several rules of the app are recorded, the shortest of these limits.
 package struct CapLedgerCheck {
     package static let name = "cap_ledger"
-    package static let promise = "every recent push under a frequency cap is in the ledger of the caps"
+    package static let promise = "every recent push under a frequency cap is in the ledger of the frequency caps"
 
     private let windows: [String: Duration]
     private let now: Timestamp
@@ -136,6 +136,6 @@ package struct CapLedgerCheck {
         faults.append(
             StoreFault(
                 run: run, device: device,
-                "lease \(number) of the run was sent and is not in the ledger of the frequency caps"))
+                "lease \(number) of the run was sent and is not in the cap ledger"))
     }
 }

@@ -4,7 +4,7 @@ package import Model
 package struct LeaseCheck {
     package static let name = "leases"
     package static let promise =
-        "each lease belongs to its run's owner and waits for exactly its deliveries without outcome"
+        "each lease belongs to its run's owner and waits for exactly its deliveries without an outcome"
     package static let doubleName = "accepted_once"
     package static let doublePromise = "no accepted delivery is in flight again, and no delivery is in flight twice"
 
@@ -75,7 +75,8 @@ package struct LeaseCheck {
             faults.append(
                 StoreFault(
                     run: lease.run,
-                    "lease \(lease.id) waits for \(lease.open.counted("outcome")), its deliveries wait for \(waiting)"))
+                    "lease \(lease.id) waits for \(lease.open.counted("outcome")), but its deliveries wait for \(waiting)"
+                ))
         }
     }
 
@@ -108,7 +109,7 @@ package struct LeaseCheck {
             doubles.append(
                 StoreFault(
                     run: lease.run, device: entry.device,
-                    "its lease \(entry.number) is in lease \(lease.id) and in an earlier lease"))
+                    "its lease number \(entry.number) is in lease \(lease.id) and in an earlier lease"))
         }
         return true
     }

@@ -35,7 +35,7 @@ package enum StageCheck {
             }
             let groups = try store.groups(of: record.index)
             if groups.values.reduce(StageAnswers(), +) != record.answers {
-                faults.append("\(name): its responses do not equal the sum of its responses by text")
+                faults.append("\(name): its responses differ from their sum over all texts")
             }
             // A rejected delivery that is sent again gets two responses, so there may be more responses than end
             // states.

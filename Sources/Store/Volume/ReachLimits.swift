@@ -71,7 +71,7 @@ package struct ReachLimits: Hashable, Sendable {
         if let most, reach > most {
             return AudienceGrew(
                 run: run, reach: reach, halt: .volume,
-                reason: "would reach \(reach.counted("device")) now, but was checked with \(self.reach.grouped); "
+                reason: "would reach \(reach.counted("device")) now, but was checked for \(self.reach.grouped); "
                     + "`fanfare resume \(run)` sends it, `fanfare cancel \(run)` ends it")
         }
         return nil

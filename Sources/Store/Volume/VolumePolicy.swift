@@ -192,7 +192,7 @@ package enum VolumeHold: Hashable, Sendable {
             let total = excess.before > 0 ? ", \(sum.grouped) with today's earlier pushes" : ""
             let days = usual.weekday.map { "on \($0)" } ?? "a day"
             return "would send \(excess.reach.grouped)\(total); usual for \(excess.subject) \(days) is "
-                + "\(usual.pushes.grouped) (median of the last \(usual.days)), volume_brake allows "
+                + "\(usual.pushes.grouped) (median of the last \(usual.days)); volume_brake allows "
                 + "\(excess.times) times as many"
         case .growth(let reach, let before, let last, let limit):
             return

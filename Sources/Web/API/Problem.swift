@@ -70,7 +70,7 @@ struct Problem: Error, Codable, Sendable {
         return problem
     }
 
-    static let ofDatabase = "the store cannot do this now; the log says why: ask an admin for it"
+    static let ofDatabase = "the store cannot do this now; the log says why; ask an admin"
 
     init(_ failure: Failure) {
         let (status, name, title) = Self.kind(failure.kind)

@@ -138,7 +138,7 @@ struct Authenticator: Sendable {
         guard AccountName.isPlain(user) else {
             throw Problem(
                 400, "bad_request", "Bad request",
-                "the proxy sends a user name with invisible characters or separate accents, which could be confused "
+                "the proxy sends a user name with invisible characters or combining accents, which could be confused "
                     + "with another account; have it send the name in Unicode's composed form (NFC)")
         }
         let role = try proxy.roleHeader.flatMap { try request.single($0) }.map { word in

@@ -68,7 +68,7 @@ extension UseCases {
     func run(_ number: Int64, for caller: Caller) async throws -> Run {
         let run = try await run("\(number)")
         try caller.requireTopic(
-            run.definition.campaign.topic, orNotFound: "no run \(number) in the store; `fanfare status` lists them")
+            run.definition.campaign.topic, orNotFound: "no run \(number) in the store; `fanfare status` lists the runs")
         return run
     }
 }

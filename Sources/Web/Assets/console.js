@@ -39,7 +39,7 @@ document.querySelector("form.visitor")?.addEventListener("submit", () => {
   // A notification of the browser when the run ends or halts, for a person who asks for it on its page.
   const watchKey = "watch " + root.dataset.live, button = root.querySelector("[data-watch]");
   const watched = () => { try { return sessionStorage.getItem(watchKey) === "on"; } catch { return false; } };
-  const mark = () => { button.textContent = "You get a notification when it ends or halts"; button.disabled = true; };
+  const mark = () => { button.textContent = "You get a notification when it ends or pauses"; button.disabled = true; };
   if (button && "Notification" in window && Notification.permission !== "denied") {
     button.hidden = false;
     if (watched()) mark();
@@ -98,7 +98,7 @@ document.querySelector("form.visitor")?.addEventListener("submit", () => {
     close();
     silent += 1;
     if (silent < 3) { listen(); return; }
-    say("Live updates do not come through; asking every 5 seconds instead.");
+    say("Live updates do not arrive; checking every 5 seconds instead.");
     if (!asking) { ask(); asking = setInterval(ask, askEvery); }
     clearTimeout(again);
     again = setTimeout(listen, retryEvents);
@@ -124,7 +124,7 @@ document.querySelector("form.visitor")?.addEventListener("submit", () => {
       const answer = await fetch(root.dataset.state, { headers: tag ? { "If-None-Match": tag } : {} });
       if (answer.redirected || answer.status === 401) { location.reload(); return; }
       if (answer.status === 200) { tag = answer.headers.get("ETag"); show(await answer.json()); }
-      say("Live updates do not come through; asking every 5 seconds instead.");
+      say("Live updates do not arrive; checking every 5 seconds instead.");
     } catch { say("The server does not respond; retrying every 5 seconds."); }
   };
 

@@ -68,7 +68,8 @@ private struct ShareChart {
         let intervals = groups.prefix(BarRow.shownMax).compactMap(\.share.interval)
         guard let low = intervals.map(\.lowerBound).min(), let high = intervals.map(\.upperBound).max() else {
             return Chart(
-                id: id, title: title, summary: "Nothing was sent yet.", height: 0, drawing: "", legend: [], table: table
+                id: id, title: title, summary: "Nothing has been sent yet.", height: 0, drawing: "", legend: [],
+                table: table
             )
         }
         let ticks = Ticks.shares(from: low, to: high)

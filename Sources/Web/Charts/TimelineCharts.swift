@@ -135,7 +135,7 @@ private struct OutcomesChart {
         let sums = Self.series.reversed().map { series in
             "\(columns.columns.reduce(0) { $0.plus(series.value($1)) }.grouped) \(series.name)"
         }
-        return "Stacked by slots of \(columns.length): \(sums.joined(separator: ", ")). \(columns.axis.note)"
+        return "Stacked, per \(columns.length): \(sums.joined(separator: ", ")). \(columns.axis.note)"
     }
 
     private func drawing(_ columns: TimelineColumns) -> String {
@@ -212,7 +212,7 @@ private struct LatencyChart {
     private func summary(_ columns: TimelineColumns, _ answered: [TimelineColumns.Column]) -> String {
         let worst = answered.compactMap(\.p99Ms).max().map { "p99 at most \(ShortNumber.milliseconds($0))" }
         let usual = answered.compactMap(\.p50Ms).max().map { "p50 at most \(ShortNumber.milliseconds($0))" }
-        return "By slots of \(columns.length): \([usual, worst].compactMap(\.self).joined(separator: ", ")). "
+        return "Per \(columns.length): \([usual, worst].compactMap(\.self).joined(separator: ", ")). "
             + columns.axis.note
     }
 

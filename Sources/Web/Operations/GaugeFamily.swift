@@ -60,7 +60,8 @@ extension GaugeFamily {
         }
         let person = MetricSample([MetricLabel("reason", "person")], Double(observation.pausedByPeople))
         return [
-            GaugeFamily("fanfare_runs_paused", "Paused runs by reason: a halt, or a person.", halts + [person]),
+            GaugeFamily(
+                "fanfare_runs_paused", "Paused runs by reason: an automatic pause, or a person.", halts + [person]),
             GaugeFamily(
                 "fanfare_runs_unreadable",
                 "Runs that cannot be read, among the open ones and the latest hundred.",

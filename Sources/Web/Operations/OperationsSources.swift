@@ -54,7 +54,7 @@ package struct OperationsSources: Sendable {
             // A load balancer must keep this server while APNs is unreachable. People who stop a campaign need the
             // pages most then.
             let summary =
-                await isTrusted(request, context) ? found.joined(separator: "\n") : "sending waits; the log says why"
+                await isTrusted(request, context) ? found.joined(separator: "\n") : "sending is waiting; see the log"
             return Response.text("ready: \(summary)\n")
         }
         router.get("metrics") { request, context in

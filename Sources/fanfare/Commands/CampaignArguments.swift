@@ -10,7 +10,7 @@ struct VariableArguments: ParsableArguments {
     var variables: [String] = []
 
     @Option(
-        help: "A file with values, one name: value per line (YAML or JSON); --var overrides it.",
+        help: "A file with values, `name: value` per line (YAML or JSON); --var overrides it.",
         completion: .file(extensions: ["yaml", "yml", "json"]))
     var varsFile: String?
 

@@ -166,7 +166,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
             .complication, .location-query, .pushkit.fileprovider, .push-type.liveactivity, .voip-ptt (pushtotalk), \
             .push-type.widgets, .push-type.controls. A known installation gets its new token and keeps its history. \
             Bad lines go to the rejects file with line number and reason; good lines are kept, and the exit code is 65. \
-            An unusable value, such as an odd locale, is left out with a warning, and its device is kept. In CSV the \
+            An unusable value, such as an invalid locale, is left out with a warning, and its device is kept. In CSV the \
             tags of a device are separated by semicolons.
 
             An absent column or an empty cell keeps the stored value. \\N as a cell or as a JSON string removes the \

@@ -16,7 +16,7 @@ struct DoctorCommand: AsyncParsableCommand {
         discussion: """
             Checks configuration, campaign files, keys, rights, clock, limits, store, disk and proxy, each with ok or \
             what to do; changes nothing, and connects only to the server of a PostgreSQL store, unless --network is \
-            given. The output holds no secrets: add it to a support question. Run the command as root on a machine \
+            given. The output holds no secrets: attach it to a support request. Run the command as root on a machine \
             with the service: it then checks the keys, and everything that the service's user must be able to read and \
             write. Exit codes: 0 nothing is wrong; 69 APNs cannot be reached; 78 something else is wrong.
             """)

@@ -17,7 +17,7 @@ struct ValidateCommand: AsyncParsableCommand {
 
             Texts that are probably mistakes give warnings, each with the name of its rule: short-text, test-words, \
             lorem-ipsum, repetition, unfilled-placeholder, mixed-scripts, no-expiry, dead-link. never-filled is an \
-            error. To allow one in a template, write lint: {allow: [short-text]}. plan and run also show the warnings.
+            error. To allow such a text in a template, write lint: {allow: [short-text]}. plan and run also show the warnings.
             """)
 
     @OptionGroup var settings: Settings

@@ -16,7 +16,7 @@ struct MoveCommand: AsyncParsableCommand {
             new address, and sends nothing. Put the new address under `store` in the configuration afterwards. First \
             pause the running runs and stop `fanfare serve`; stops in force are moved too. An interrupted move \
             continues when the same command is run again; until it is done neither store can be used.
-            Exit codes: 0 moved; 3 the new address already has a store; 65 the copy is not equal; 75 the store is in \
+            Exit codes: 0 moved; 3 the new address already has a store; 65 the copy differs; 75 the store is in \
             use, or the move was stopped.
             """)
 

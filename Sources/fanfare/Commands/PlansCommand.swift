@@ -19,7 +19,7 @@ struct PlansCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
-        guard 1...Self.limitMax ~= limit else { throw ValidationError("--limit is from 1 to 1,000") }
+        guard 1...Self.limitMax ~= limit else { throw ValidationError("--limit must be from 1 to 1,000") }
     }
 
     func run() async throws {

@@ -26,9 +26,9 @@ struct PlanCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
-        if note != nil, !forApproval { throw ValidationError("--note goes with --for-approval") }
+        if note != nil, !forApproval { throw ValidationError("--note needs --for-approval") }
         guard !save || !CampaignSource.isPath(arguments.campaign) else {
-            throw ValidationError("--save keeps the plan of a campaign by its name, not by the path of its file")
+            throw ValidationError("with --save, give the campaign's name, not the path of its file")
         }
     }
 
@@ -61,7 +61,7 @@ struct PlanCommand: AsyncParsableCommand {
         guard planned.unset.isEmpty else {
             throw Failure(
                 .invalidData,
-                "a plan to be approved has all its variables: give \(planned.unset.joined(separator: ", ")) with --var")
+                "a plan for approval needs all its variables: give \(planned.unset.joined(separator: ", ")) with --var")
         }
         try await session.ask(for: planned.plan, occurrence: planned.occurrence, note: note, files: files)
     }
@@ -72,7 +72,7 @@ struct RenderCommand: AsyncParsableCommand {
         commandName: "render", abstract: "Print a campaign's payload for a language or a device, as it would be sent.",
         discussion: """
             The payload goes to standard output, its size and the headers that would go with it to standard error. With \
-            --device everything is that device's: language, variant, fields and badge.
+            --device language, variant, fields and badge are the device's.
             """)
 
     @OptionGroup var settings: Settings
@@ -121,8 +121,8 @@ struct TestSendCommand: AsyncParsableCommand {
         commandName: "test-send", abstract: "Send a campaign to one device, as a test.",
         discussion: """
             The audience, the guards and the holdout are ignored: the device gets the push. The test is a run of its \
-            own, marked as a test and kept out of the campaign's reports; the silent budget of the device counts it \
-            like any other. Exit codes: 0 accepted; 65 refused by APNs; 3 not sent, with the reason; 75 no response.
+            own, marked as a test and kept out of the campaign's reports; the device's silent budget counts it \
+            like any other. Exit codes: 0 accepted; 65 rejected by APNs; 3 not sent, with the reason; 75 no response.
             """)
 
     @OptionGroup var settings: Settings

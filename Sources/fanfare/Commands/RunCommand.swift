@@ -26,9 +26,9 @@ struct RunCommand: AsyncParsableCommand {
             no new run, so a restart after midnight continues yesterday's. A late run waits for a person and is \
             reported, and the new one starts. --unfinished continues an unfinished run and starts nothing new.
 
-            A run that no process sent for longer than late_by_max does not continue automatically, and neither does one \
+            A run that no process has sent for over late_by_max does not continue automatically, and neither does one \
             that a breaker stopped: exit 76. A person then uses `fanfare resume RUN` or `fanfare cancel RUN`. An occurrence \
-            that was missed or refused before exits with 3.
+            that was missed or refused before gives exit 3.
 
             `fanfare run --due` does what the daemon would do now for all campaigns, then exits: started every few \
             minutes by a timer, it replaces the daemon.
@@ -46,7 +46,7 @@ struct RunCommand: AsyncParsableCommand {
 
     @Option(
         help:
-            "The name of this occurrence; an occurrence that already has a run is not sent again (default: from the content)."
+            "The name of this occurrence; an occurrence that already has a run is not sent again (default: derived from the content)."
     )
     var occurrence: String?
 
@@ -67,7 +67,7 @@ struct RunCommand: AsyncParsableCommand {
         completion: .list(GuardName.offered), transform: GuardName.named)
     var overrideGuard: [GuardName] = []
 
-    @Flag(help: "Send although a run of the last 20 hours has the same content.") var again = false
+    @Flag(help: "Send even if a run of the last 20 hours has the same content.") var again = false
 
     @Flag(help: "Start without the signatures that the run needs; recorded, and needs --reason.")
     var breakGlass = false
@@ -297,7 +297,7 @@ struct RunCommand: AsyncParsableCommand {
                     ? "this command continues that run, unless another process sends it"
                     : "that run comes first; this command starts no other"
             }
-        Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(summary)")
+        Console.note("occurrence \(run.occurrence) is run \(run.id), \(run.state.rawValue); \(summary)")
     }
 
     private func confirm(
@@ -334,7 +334,7 @@ enum Waiting: EnumerableFlag {
 
     static func help(for value: Waiting) -> ArgumentHelp? {
         switch value {
-        case .wait: "Wait also if a process other than a daemon sends the run."
+        case .wait: "Also wait if a process other than a daemon sends the run."
         case .noWait: "Hand the run to the daemon and exit immediately."
         }
     }

@@ -14,7 +14,7 @@ struct ScheduleCommand: AsyncParsableCommand {
         discussion: """
             Times are in this machine's zone (set TZ for another) and in UTC. Listed occurrences start automatically \
             while `fanfare serve` is running, or when a timer runs `fanfare run --due`. Due occurrences are listed \
-            first: the next of them starts it. Runs that began and wait for a person, late or stopped by a breaker, \
+            first: the daemon or the timer starts them. Runs that began and wait for a person, late or stopped by a breaker, \
             are named below.
             """)
 
@@ -74,7 +74,7 @@ extension ScheduleCommand {
 
 /// The schedule as text, in the operator's zone and in UTC, with the runs that wait for a person.
 struct ScheduleList {
-    private static let dueNote = " due now: the next daemon or `run --due` starts it"
+    private static let dueNote = " due now: the daemon or `run --due` starts it"
 
     private let entries: [Agenda.Due]
     private let due: [Agenda.Due]
@@ -128,7 +128,7 @@ struct ScheduleList {
 
 struct FeedsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "feeds", abstract: "Campaigns that the new items of an RSS or Atom feed start.",
+        commandName: "feeds", abstract: "Campaigns started by new items of an RSS or Atom feed.",
         subcommands: [FeedsPollCommand.self, FeedsShowCommand.self])
 }
 

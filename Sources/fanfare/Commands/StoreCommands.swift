@@ -9,7 +9,7 @@ struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Check the consistency of the store, row by row, without changing it.",
         discussion: """
-            You may run this during a run. It looks for uncounted deliveries, accepted deliveries in flight again, \
+            You may use this during a run. It looks for uncounted deliveries, accepted deliveries in flight again, \
             leases without an owner, background pushes beyond the silent budget, duplicate tokens, and damage to the \
             file.
             Exit codes: 0 every check passed; 65 a check failed, with the rows that fail it.
@@ -133,7 +133,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "prune-outcomes", abstract: "Delete the outcomes by device of old runs.",
         discussion: """
-            Reports are kept with the run. Lost are only `report --format csv` of these runs and their \
+            Reports are kept with the run. You lose only `report --format csv` of these runs and their \
             part in the history of each device. The outcomes are counted first and deleted after a confirmation, or with \
             --yes. The store reuses their space; --shrink returns it to the disk.
             """)

@@ -13,7 +13,7 @@ struct DemoCommand: AsyncParsableCommand {
         discussion: """
             Every step is one of the ordinary commands, printed before it runs; only the devices are made up. \
             With --postgres, if it is installed, two senders share the demo's own server, and one of them is \
-            killed in the middle. Nothing of that remains, except the files in a folder that you named.
+            killed in the middle. Nothing remains afterwards, except the files in a folder that you named.
             """)
 
     @Option(help: "A new or empty folder (default: a temporary folder).") var dir: String?
@@ -35,7 +35,7 @@ struct DemoCommand: AsyncParsableCommand {
         let folder = try DemoFolder(dir)
         if let programs {
             let (dir, devices) = (dir, devices)
-            return try await Interruptible.run("nothing of the demo is running any more") {
+            return try await Interruptible.run("the demo has stopped completely") {
                 try await FailoverDemo(programs: programs, folder: folder, isNamed: dir != nil, devices: devices).play()
             }
         }
@@ -81,7 +81,7 @@ struct DemoCommand: AsyncParsableCommand {
             #   fanfare.yaml, campaigns/, templates/   what people write
             #   devices.csv, fans.csv                  what was imported
             #   fanfare.sqlite                         devices, runs and the outcome of every token
-            #   simulator.jsonl                        every request APNs' side saw
+            #   simulator.jsonl                        every request that the simulator received
             # Try next, there:
             """)
         Console.print("cd \(folder.path)")
@@ -255,7 +255,7 @@ struct DemoFolder {
                 team_id: \(Self.teamID)
                 key_id: \(Self.keyID)
                 key_path: \(Self.keyFile)
-                connections: 2                        # lanes per environment
+                connections: 2                        # per environment
                 silent_budget: {limit: 3, window: 1h}
                 endpoints:                            # the simulator, in place of Apple
                   production: 127.0.0.1:\(simulator.port(for: .production))

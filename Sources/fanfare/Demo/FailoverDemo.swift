@@ -32,7 +32,7 @@ struct FailoverDemo: Sendable {
         let left = "campaigns/, devices.csv, simulator.jsonl, and the logs of the senders and the server"
         Console.print(
             "\n# Server and senders have exited; "
-                + (isNamed ? "left in \(folder.path): \(left)" : "nothing of them remains"))
+                + (isNamed ? "left in \(folder.path): \(left)" : "no files remain"))
     }
 
     private func play(_ processes: DemoProcesses) async throws {

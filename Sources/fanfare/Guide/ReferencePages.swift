@@ -38,7 +38,7 @@ enum ReferencePages {
 
             ## Why a run is paused
 
-            Besides a person's pause. The first two end automatically.
+            A run can also pause automatically. The first two pauses end automatically.
 
             \(table("reason", RunHalt.allCases.map { ($0.rawValue, $0.explanation) }))
 
@@ -103,7 +103,7 @@ enum ReferencePages {
         let text = """
             # Exit codes
 
-            Every command of `fanfare` ends with one of these codes. `fanfare guide runbook` says what to do.
+            Every command of `fanfare` exits with one of these codes. `fanfare guide runbook` says what to do.
 
             | code | meaning |
             |---|---|

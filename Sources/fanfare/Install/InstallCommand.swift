@@ -14,7 +14,7 @@ struct InstallCommand: ParsableCommand {
             as the store, the services start after postgresql.service; every machine that sends has the same units and \
             the same configuration, and its own password of the database in keys/pgpass beside it, which only root can \
             read.
-            Configuration goes to /etc/fanfare, with a prefix other than /usr and /usr/local to PREFIX/etc/fanfare.
+            Configuration goes to /etc/fanfare; with a prefix other than /usr and /usr/local, to PREFIX/etc/fanfare.
             With --postgres the command installs nothing: it prints the SQL by which an administrator of the store's \
             database creates the roles of the store and grants their rights. Run it once before the store is created, \
             and again after that and after each upgrade: fanfare install --postgres | psql -d DATABASE

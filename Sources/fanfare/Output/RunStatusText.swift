@@ -51,7 +51,7 @@ struct RunStatus {
             let heard = run.heartbeatAt.map { ", last heartbeat at \($0.iso8601)" } ?? ""
             page.row("Process", holder.summary + heard)
         } else if held.isLeft, let daemon, daemon.takesUpRuns {
-            page.row("Process", "the daemon (\(daemon.holder.process)) takes it up within seconds")
+            page.row("Process", "the daemon (\(daemon.holder.process)) picks it up within seconds")
         } else if held.isLeft {
             page.row(
                 "Process", "no process sends it; start the daemon, or continue it with `fanfare run` and its occurrence"
@@ -78,7 +78,7 @@ struct RunStatus {
         let holder = held.holder.flatMap {
             $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
         }
-        let next = daemon?.takesUpRuns == true ? ", the daemon takes it up" : ", no process sends it"
+        let next = daemon?.takesUpRuns == true ? ", the daemon picks it up" : ", no process sends it"
         let noSender = held.isLeft ? next : ""
         let wait = held.holder?.storeWait == nil ? "" : ", waiting for the store"
         let holds = WaitsText(held.waits, now: now).holds.map { ", \($0)" }.joined()
@@ -178,7 +178,7 @@ extension FollowRuns.Daemon {
         let status = heartbeat.status
         let problems = status.problems.flatMap { problem in
             problem.messages.map { "  " + $0 }
-                + (problem.keepsOld ? ["  \(problem.path): the previous version stays in force"] : [])
+                + (problem.keepsOld ? ["  \(problem.path): the earlier version stays in use"] : [])
         }
         let state = holder.state == .running ? "" : " (\(holder.state.rawValue))"
         return (["daemon \(holder.process)\(state): \(status.line)"] + problems).joined(separator: "\n")

@@ -133,7 +133,7 @@ enum Operations {
 
     private static func stopped(_ stops: StopOrders) -> GaugeFamily {
         GaugeFamily(
-            "fanfare_stop_in_force", "The number of stops of everything, a campaign or a run in force.",
+            "fanfare_stop_in_force", "The number of stops in force: of everything, a campaign or a run.",
             [MetricSample([], Double(stops.orders.count))])
     }
 
@@ -147,7 +147,7 @@ enum Operations {
     }
 
     private static func up(_ value: Double) -> GaugeFamily {
-        GaugeFamily("fanfare_store_up", "1 while the store answers.", [MetricSample([], value)])
+        GaugeFamily("fanfare_store_up", "1 while the store responds; else 0.", [MetricSample([], value)])
     }
 
     /// Throws if others can reach the address but no access token exists to identify them.

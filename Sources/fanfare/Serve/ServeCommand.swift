@@ -121,7 +121,7 @@ struct ServeCommand: AsyncParsableCommand {
                     "open the pages with this link, once and within 15 minutes: http://\(address)/sign-in?link=\(code)")
             }
         } catch {
-            logger.error("no pages, API, metrics and health checks", metadata: .facts([.error: "\(error)"]))
+            logger.error("no pages, API, metrics or health checks", metadata: .facts([.error: "\(error)"]))
             return nil
         }
     }

@@ -63,7 +63,7 @@ enum ServiceGauges {
             GaugeFamily("process_virtual_memory_bytes", "Size of the address space.", process.virtualBytes),
             GaugeFamily("process_resident_memory_bytes", "Memory that the process has in use.", process.residentBytes),
             GaugeFamily("process_open_fds", "Open file descriptors.", process.openFiles),
-            GaugeFamily("process_max_fds", "The most file descriptors that may be open.", process.openFilesMax),
+            GaugeFamily("process_max_fds", "The maximum number of open file descriptors.", process.openFilesMax),
             GaugeFamily("process_start_time_seconds", "The start time of the process.", process.startedAt),
         ]
     }

@@ -198,7 +198,7 @@ enum ProxySetting {
     /// Returns why the native transport cannot connect to a host, or `nil` if it can.
     static func refusal(of host: String, in environment: [String: String]) -> String? {
         variable(for: host, in: environment).map { variable in
-            "\(variable) is set, and the native transport supports no proxy; write transport: curl in the "
+            "\(variable) is set, but the native transport supports no proxy; write transport: curl in the "
                 + "configuration, or name \(host) in no_proxy if this machine reaches it directly"
         }
     }

@@ -49,7 +49,8 @@ struct Settings: ParsableArguments {
         do {
             return try await body(try await Session(configuration, .writing))
         } catch StoreError.noStore(let path, _) {
-            Console.note("there is no store at \(path) (\(source.storeNamedBy) says so): counted as for an empty store")
+            Console.note(
+                "there is no store at \(path) (named by \(source.storeNamedBy)): the counts are for an empty store")
         } catch let error as StoreError {
             throw named(error)
         }
@@ -76,7 +77,7 @@ struct Settings: ParsableArguments {
         case .noFolder(let path) where (path as NSString).deletingLastPathComponent == StateFolder.ofService:
             Failure(.configuration, "there is no store at \(path) yet; run: systemctl start fanfare")
         case .noStore, .noFolder, .notAFile:
-            Failure(.configuration, "\(error) (\(source.storeNamedBy) says so)")
+            Failure(.configuration, "\(error) (named by \(source.storeNamedBy))")
         default: error
         }
     }

@@ -73,7 +73,7 @@ struct `Senders that are not alike` {
             try machines.run(1)
             try machines.awaitEnd()
             let log = machines.daemons[2]?.errors ?? ""
-            if log.contains("sending left to the other senders") {
+            if log.contains("sending handed to the other senders") {
                 machines.violations.append("it left the run: \(log)")
             }
             let recoveries = try machines.count("event WHERE kind = 'run_recovered'")

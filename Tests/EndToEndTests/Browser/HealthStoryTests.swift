@@ -29,7 +29,7 @@ extension `The pages in a browser` {
             try await browser.follow("button.stop")
             try await browser.open(address + "/health")
             let page = try await browser.text("main")
-            #expect(page.contains("everything is stopped by") && page.contains("until the stop is lifted"))
+            #expect(page.contains("everything was stopped by") && page.contains("until the stop is lifted"))
             #expect(!page.contains("has no sender"))
         }
         serve.signal(SIGINT)

@@ -147,7 +147,7 @@ extension `The pages in a browser` {
                 try await approver.type("looks right", into: "form[action$='/approve'] input[name=reason]")
                 try await approver.follow("form[action$='/approve'] button")
                 let done = try await approver.text("main")
-                #expect(done.contains("All signatures are there") && done.contains("looks right"))
+                #expect(done.contains("It has all signatures") && done.contains("looks right"))
                 let forms = "return document.querySelectorAll(\"form[action$='/approve']\").length"
                 let buttons = try await approver.script(forms) as? Int
                 #expect(buttons == 0)

@@ -28,7 +28,7 @@ extension `The pages in a browser` {
             try await browser.type("# long\n", into: editor)
             try await browser.wait(for: "document.querySelector('.troubles li.error')")
             let trouble = try await browser.text(".troubles li.error")
-            #expect(trouble.contains(/the payload in en has at least 5\d\d\d bytes, Apple accepts 4096/))
+            #expect(trouble.contains(/the payload in en has at least 5\d\d\d bytes; Apple accepts 4096/))
             try await browser.follow(browser.named("Save"))
             let refused = try await browser.text(".found")
             #expect(refused.contains("Not saved: correct the errors first."))

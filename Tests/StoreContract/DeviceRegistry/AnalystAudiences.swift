@@ -261,8 +261,8 @@ private enum AnalystQueries {
         ("SELECT load_extension('x')", .refused("the function load_extension()")),
         ("SELECT id AS größe FROM device_view", .refused("U+00F6 outside of quotes")),
         ("SELECT 'x'\u{301}; DROP TABLE x", .refused("U+0301 outside of quotes")),
-        ("SELECT 'a\0b'", .refused("U+0000")), ("SELECT 'x", .invalid("a quote has no end")),
-        ("SELECT 1 /* x", .invalid("a comment has no end")),
+        ("SELECT 'a\0b'", .refused("U+0000")), ("SELECT 'x", .invalid("a quote is not closed")),
+        ("SELECT 1 /* x", .invalid("a comment is not closed")),
         ("SELECT 1 " + String(repeating: " ", count: 16_384), .invalid("it is longer than 16384 bytes")),
     ]
 

@@ -6,7 +6,7 @@ import Testing
 extension RunLogContract {
     private static let week = Duration.seconds(7 * 86_400)
     private static let reason =
-        "would send 20; usual for new-podcast on Fridays is 2 (median of the last 3), volume_brake allows 5 times as "
+        "would send 20; usual for new-podcast on Fridays is 2 (median of the last 3); volume_brake allows 5 times as "
         + "many; `fanfare resume 4` sends it, `fanfare cancel 4` ends the run"
 
     /// Five times the usual of two is ten.
@@ -152,7 +152,7 @@ extension RunLogContract {
             #expect(grown?.reach == 30 && grown?.halt == .volume)
             let held = try #require(try await store.run(run.id))
             #expect(held.state == .paused && held.halt == .volume && held.counts == DeliveryCounts())
-            #expect(held.stateReason?.contains("30 devices now, but was checked with 10") == true)
+            #expect(held.stateReason?.contains("30 devices now, but was checked for 10") == true)
             try await store.release(run.id, by: "a", state: .running, reason: nil, now: noon)
             #expect(try await store.claim(run.id, by: "b", now: noon) == .halted(held.stateReason ?? ""))
             try await store.change(run.id, to: .running, reason: "it is right", now: noon, by: "ray")

@@ -20,9 +20,9 @@ struct ApprovalOperations: Sendable {
     let cases: UseCases
 
     private static let plan = Operation.Parameter.path(
-        "plan", "A plan's hash, or the first 12 digits of its digest or more.")
+        "plan", "A plan's hash, or at least the first 12 digits of its digest.")
     private static let anyPlan = Operation.Parameter.path(
-        "plan", "A plan's hash, the first 12 digits of its digest or more, or the number of a request.")
+        "plan", "A plan's hash, at least the first 12 digits of its digest, or a request's number.")
     private static let problems: [HTTPResponse.Status] = [
         .notFound, .conflict, .unprocessableContent, .serviceUnavailable,
     ]
@@ -35,7 +35,7 @@ struct ApprovalOperations: Sendable {
                 permission: .read,
                 parameters: [
                     .query(
-                        "all", "`true`: also used, rejected, withdrawn, replaced and lapsed plans.",
+                        "all", "`true`: include used, rejected, withdrawn, replaced and lapsed plans.",
                         allowed: ["true", "false"])
                 ],
                 answers: [.init(.ok, "The plans.", .json(ListPage<ApprovalResult>.self))],

@@ -18,7 +18,7 @@ struct CampaignOperations: Sendable {
         "template", "The name of a template's file, without `.yaml`.")
     /// The conditions of a write. The caller must send one of them, to state which version of the file it has read.
     private static let conditions: [Operation.Parameter] = [
-        .header("If-Match", "The ETag of the text that is replaced."),
+        .header("If-Match", "The ETag of the text to replace."),
         .header("If-None-Match", "For a file that does not exist yet.", allowed: ["*"]),
     ]
     private static let subject = "Campaigns"
@@ -69,7 +69,7 @@ struct CampaignOperations: Sendable {
             about: "Checks a text as if it were in the campaign's file, with the other files as they are. Writes "
                 + "nothing; the file need not exist.",
             permission: .plan, parameters: [Self.campaign], body: .json(TextBody.self),
-            answers: [.init(.ok, "What was found.", .json(ValidationResult.self))],
+            answers: [.init(.ok, "The errors and warnings.", .json(ValidationResult.self))],
             problems: [.notFound, .contentTooLarge, .unprocessableContent]
         ) { request in
             let body = try await request.body(TextBody.self)
@@ -84,7 +84,7 @@ struct CampaignOperations: Sendable {
             about:
                 "Writes a campaign's file, whole or not at all, if `http.editing` is on. `If-Match` with the ETag of "
                 + "the text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused. If "
-                + "the campaign starts automatically, the text of an account without `run` waits for release.",
+                + "the campaign starts automatically, a text by an account without permission `run` waits for release.",
             permission: .edit, parameters: [Self.campaign] + Self.conditions, body: .text("application/yaml"),
             answers: Self.written, problems: Self.writingProblems
         ) { request in
@@ -98,7 +98,8 @@ struct CampaignOperations: Sendable {
         .init(.ok, "The file was replaced.", .json(WrittenFileResult.self)),
         .init(.created, "The file was created.", .json(WrittenFileResult.self)),
         .init(
-            .accepted, "The file is unchanged: the text waits as change `held` for release by an account with `run`.",
+            .accepted,
+            "The file is unchanged: the text waits as change `held` for release by an account with permission `run`.",
             .json(WrittenFileResult.self)),
     ]
 
@@ -162,7 +163,7 @@ extension CampaignOperations {
     private var getTemplate: Operation {
         Operation(
             method: .get, path: "/templates/{template}", id: "getTemplate", subject: Self.subject,
-            about: "A template's text, with its errors and warnings, also those found through a campaign.",
+            about: "A template's text, with its errors and warnings, including those found through a campaign.",
             permission: .read, parameters: [Self.template],
             answers: [.init(.ok, "The template.", .json(TemplateDetailResult.self))], problems: [.notFound]
         ) { request in
@@ -186,7 +187,7 @@ extension CampaignOperations {
             about:
                 "Checks a text as if it were in the template's file, with the campaigns that use it. Writes nothing.",
             permission: .plan, parameters: [Self.template], body: .json(TextBody.self),
-            answers: [.init(.ok, "What was found.", .json(ValidationResult.self))],
+            answers: [.init(.ok, "The errors and warnings.", .json(ValidationResult.self))],
             problems: [.notFound, .contentTooLarge, .unprocessableContent]
         ) { request in
             let body = try await request.body(TextBody.self)
@@ -199,7 +200,7 @@ extension CampaignOperations {
         Operation(
             method: .put, path: "/templates/{template}", id: "putTemplate", subject: Self.subject,
             about:
-                "Writes a template's file, as a campaign's. A text that would cause an error in a campaign is refused.",
+                "Writes a template's file, like a campaign's. A text that would cause an error in a campaign is refused.",
             permission: .edit, parameters: [Self.template] + Self.conditions, body: .text("application/yaml"),
             answers: Self.written, problems: Self.writingProblems
         ) { request in

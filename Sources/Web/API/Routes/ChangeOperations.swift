@@ -18,7 +18,7 @@ struct ChangeOperations: Sendable {
             Operation(
                 method: .get, path: "/changes", id: "listChanges", subject: "Campaigns",
                 about:
-                    "Texts of campaign and template files that wait for release: texts that an account without `run` "
+                    "Texts of campaign and template files that wait for release: texts that an account without permission `run` "
                     + "writes for a campaign that starts automatically.",
                 permission: .read, answers: [.init(.ok, "The changes.", .json(ListPage<ChangeResult>.self))]
             ) { request in

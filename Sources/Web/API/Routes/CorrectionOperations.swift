@@ -37,7 +37,7 @@ struct CorrectionOperations: Sendable {
                     "Replaces a run's texts with others, on exactly the devices that got them, in reverse order: the "
                     + "last device first. The correction is a run of its own, which the daemon sends.",
                 permission: .run, parameters: [Self.run], body: .json(CorrectBody.self), needsBody: false,
-                answers: [.init(.accepted, "The run was made; Location has it.", .json(StartedResult.self))],
+                answers: [.init(.accepted, "The run was created; see Location.", .json(StartedResult.self))],
                 problems: Self.problems
             ) { request in
                 let body = try await request.optionalBody(CorrectBody.self) ?? CorrectBody()
@@ -52,7 +52,7 @@ struct CorrectionOperations: Sendable {
                 about: "Removes a run's notifications from the screens, if the app can: a background push with the "
                     + "collapse id under `recall`, to exactly the devices that got them. The daemon sends it.",
                 permission: .run, parameters: [Self.run], body: .json(RecallBody.self), needsBody: false,
-                answers: [.init(.accepted, "The run was made; Location has it.", .json(StartedResult.self))],
+                answers: [.init(.accepted, "The run was created; see Location.", .json(StartedResult.self))],
                 problems: Self.problems
             ) { request in
                 let body = try await request.optionalBody(RecallBody.self)

@@ -53,7 +53,7 @@ struct RunOperations: Sendable {
             Operation(
                 method: .get, path: "/runs/{run}/deliveries", id: "listDeliveries", subject: "Runs",
                 about:
-                    "Deliveries of a run in order of device, with their outcomes. A page may be shorter than requested"
+                    "Deliveries of a run, ordered by device, with their outcomes. A page may be shorter than requested"
                     + ", or empty, and still have a next page.",
                 permission: .read,
                 parameters: [

@@ -31,7 +31,7 @@ struct SegmentOperations: Sendable {
         Operation(
             method: .get, path: "/segments", id: "listSegments", subject: "Segments",
             about:
-                "All segments by name. Those with an expression show the count from their definition; read one for "
+                "All segments by name. Those with an expression show the count from when they were defined; read one for "
                 + "its current count. A token for one app sees and counts only devices of that app.",
             permission: .read, parameters: [.format],
             answers: [.init(.ok, "The segments.", .json(ListPage<SegmentResult>.self), orTable: true)],
@@ -52,7 +52,7 @@ struct SegmentOperations: Sendable {
         Operation(
             method: .get, path: "/segments/{segment}/members", id: "listSegmentMembers", subject: "Segments",
             about:
-                "The devices of a segment, in order of their numbers. A page of one with an expression may have fewer than "
+                "The devices of a segment, in order of their numbers. With an expression, a page may have fewer than "
                 + "`limit`, or none, and still a `next`.",
             permission: .read, parameters: [Self.name, .limit, .cursor, .format],
             answers: [.init(.ok, "Devices.", .json(ListPage<DeviceResult>.self), orTable: true)],
@@ -90,8 +90,8 @@ struct SegmentOperations: Sendable {
         Operation(
             method: .post, path: "/segments/{segment}/members", id: "changeSegmentMembers", subject: "Segments",
             about:
-                "Adds or removes members, or makes the members exactly those given: one JSON object per line, with an "
-                + "`installation_id`, a `user_id` or a `token`. All or nothing; unusable lines are counted "
+                "Adds or removes members, or replaces them all with those given: one JSON object per line, with an "
+                + "`installation_id`, a `user_id` or a `token`. Atomic; unusable lines are counted "
                 + "and left out.",
             permission: .segments,
             parameters: [

@@ -38,7 +38,7 @@ struct StopOperations: Sendable {
                 method: .post, path: "/stops", id: "stopEverything", subject: "Stops",
                 about:
                     "Stops sending immediately, as `fanfare stop --all` does. Responds when all senders have "
-                    + "confirmed, or after 15 s, also while the store accepts no writes.",
+                    + "confirmed, or after 15 s, even while the store accepts no writes.",
                 permission: .halt, body: .json(Stop.self), needsBody: false, answers: Self.stopAnswers
             ) { try await stop(.all, $0) },
             Operation(
@@ -55,7 +55,7 @@ struct StopOperations: Sendable {
             ) { try await stop(.run(try $0.number("run", of: "run")), $0) },
             Operation(
                 method: .post, path: "/stops/lift", id: "liftStop", subject: "Stops",
-                about: "Lifts the stop of everything; runs continue where they were.", permission: .lift,
+                about: "Lifts the global stop; runs continue where they were.", permission: .lift,
                 body: .json(Lift.self), answers: Self.liftAnswers
             ) { try await lift(.all, $0) },
             Operation(

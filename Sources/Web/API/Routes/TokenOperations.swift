@@ -23,7 +23,7 @@ struct TokenOperations: Sendable {
         [
             Operation(
                 method: .get, path: "/tokens", id: "listTokens", subject: "Tokens",
-                about: "All access tokens, also expired and revoked ones, oldest first. Secrets are not stored.",
+                about: "All access tokens, including expired and revoked ones, oldest first. Secrets are not stored.",
                 permission: .tokens,
                 parameters: [.format],
                 answers: [.init(.ok, "The tokens.", .json(ListPage<AccessTokenResult>.self), orTable: true)],

@@ -141,16 +141,16 @@ extension ApprovalPage {
         guard approval.isOpen else { return approval.outcome }
         if approval.missing == 0 {
             return approval.occurrence == nil
-                ? "All signatures are there: a sender may send it." : "All signatures are there: it starts at its time."
+                ? "It has all signatures: a sender may send it." : "It has all signatures: it starts at its time."
         }
         guard caller.role.may(.approve) else { return "It waits for approvers." }
         switch detail.obstacle {
-        case .isAuthor: return "You made or wrote this plan, or requested its approval: another person must sign it."
+        case .isAuthor: return "You created or wrote this plan, or requested its approval: another person must sign it."
         case .unknownAccount(let account):
             return
                 "\(account) has no entry in people in the configuration, and cannot sign. Ask the operator to add it."
-        case .hasSigned: return "You have signed it; another person must sign it, too."
-        case nil: return "Check the words, the devices and the differences. Then approve or reject it."
+        case .hasSigned: return "You have signed it; another person must also sign it."
+        case nil: return "Check the texts, the devices and the differences. Then approve or reject it."
         }
     }
 }
@@ -165,7 +165,7 @@ extension ApprovalResult {
                 "Rejected by \(no.by), \(no.signedAt.shownTime)" + (no.reason.map { ": \($0)" } ?? ".")
             } ?? "Rejected."
         case .withdrawn: "Withdrawn by \(askedBy), who had requested it."
-        case .replaced: "Replaced: the plan of this occurrence has changed, and was requested again."
+        case .replaced: "Replaced: the plan of this occurrence has changed; see the new request."
         case .lapsed: "Lapsed: it was not sent in time."
         case .open, nil: ""
         }

@@ -22,7 +22,7 @@ struct FileEditing: Sendable {
             return "Files cannot be edited here: set http.editing in the configuration, or edit the file on disk."
         }
         guard caller.role.may(.edit) else {
-            return "\(caller.name) is \(caller.role.rawValue): only authors change files."
+            return "\(caller.name) is \(caller.role.rawValue): only authors can change files."
         }
         guard kind == .template else { return nil }
         do {

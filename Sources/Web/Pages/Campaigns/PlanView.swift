@@ -132,7 +132,7 @@ struct PlanView: Sendable {
             quiet.waiting > 0 ? "\(quiet.waiting.grouped) after their quiet hours\(last)" : nil,
             quiet.leftOut > 0 ? "\(quiet.leftOut.grouped) not at all, because of their quiet hours" : nil,
         ].compactMap(\.self)
-        return parts.isEmpty ? nil : "\(atOnce.grouped) get it at once; \(parts.joined(separator: "; "))."
+        return parts.isEmpty ? nil : "\(atOnce.grouped) get it immediately; \(parts.joined(separator: "; "))."
     }
 
     private static func difference(_ difference: PlanResult.Difference, now: Int) -> [Fact] {

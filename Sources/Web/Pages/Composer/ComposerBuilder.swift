@@ -42,7 +42,7 @@ struct ComposerBuilder: Sendable {
         guard page.files.allSatisfy(\.isEditable) else { return [:] }
         guard let files = files(of: page) else {
             page.filesReason =
-                "The form shows a campaign together with its template, and there is no such template file."
+                "The form shows a campaign with its template, but the template file does not exist."
             return [:]
         }
         if let obstacle = files.obstacle {
@@ -87,7 +87,7 @@ struct ComposerBuilder: Sendable {
         var page = try await page(input, both)
         page.composer?.conflict = conflict
         page.problem = [
-            "Not saved: someone else changed the campaign after you opened it. Check the form, and save again."
+            "Not saved: another user changed the campaign after you opened it. Check the form, and save again."
         ]
         return page
     }
@@ -117,7 +117,7 @@ struct ComposerBuilder: Sendable {
         switch fault {
         case .unreadable: "Not changed: a file has an unusual form that only the file view can change."
         case .tooMany:
-            "Not changed: these are too many changes at once for files of this size. Save some of them first."
+            "Not changed: too many changes at once for files of this size. Save some of them first."
         case .unsuitable(let path):
             "Not changed: the value \(path) is written in a form that only the file view can change."
         }
@@ -234,7 +234,7 @@ extension ComposerBuilder {
             }
         }
         if form["do"] == "language", let text = form["language"], language(text) == nil {
-            add("language", "“\(text.onOneLine)” is no language. Write its tag, for example de or pt-BR.")
+            add("language", "“\(text.onOneLine)” is not a language. Write its tag, for example de or pt-BR.")
         }
         return problems
     }

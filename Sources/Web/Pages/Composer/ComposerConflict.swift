@@ -63,7 +63,7 @@ struct ComposerConflict: Sendable {
 
 extension ComposerForm {
     private static let labels = [
-        "default_locale": "Language for all others", "link": "Link", "image": "Picture", "sound": "Sound",
+        "default_locale": "Language for all other devices", "link": "Link", "image": "Picture", "sound": "Sound",
         "badge": "Badge", "category": "Buttons", "thread_id": "Group on the screen", "interruption_level": "Urgency",
         "expires_after": "Time for phones that are off", "who": "Who", "who.expression": "Who: expression",
         "who.seen": "Who: seen within", "who.version": "Who: app version", "who.countries": "Who: countries",

@@ -139,12 +139,12 @@ extension PlanPage {
         switch step {
         case .incomplete(let names): "Give \(names.joined(separator: ", ")) a value, and plan again."
         case .scheduled(let rule):
-            scheduled(plan, result, rule) + " To send it immediately, plan it as started now."
-        case .approved where plan.isScheduled: "All signatures are there: it starts automatically at its time."
+            scheduled(plan, result, rule) + " To send it immediately, plan it “as started now”."
+        case .approved where plan.isScheduled: "It has all signatures: it starts automatically at its time."
         case .ready where !caller.role.may(.run):
-            "\(caller.name) is \(caller.role.rawValue): only senders send."
+            "\(caller.name) is \(caller.role.rawValue): only senders can send."
         case .approved where !caller.role.may(.run):
-            "All signatures are there: a sender may send it. \(caller.name) is \(caller.role.rawValue)."
+            "It has all signatures: a sender may send it. \(caller.name) is \(caller.role.rawValue)."
         case .ready: "Check it, test it on a device, and send it."
         case .outdated: "The campaign's files have changed since this plan was made. Plan it again."
         case .sent(let run): "\(run.occurrence) is \(run.state.rawValue)."
@@ -161,11 +161,11 @@ extension PlanPage {
         case .refused(let why): "\(why.prefix(1).uppercased())\(why.dropFirst())."
         case .needsApproval(let rule): "Before it can be sent: \(rule)."
         case .awaitingApproval(let asked): "Requested by \(asked.askedBy), \(asked.askedAt.shownTime)."
-        case .approved: "All signatures are there: it may be sent."
+        case .approved: "It has all signatures: it may be sent."
         case .rejected(let asked):
             asked.signatures.first(where: \.isRejection).map { no in
                 "Rejected by \(no.by)" + (no.reason.map { ": \($0)." } ?? ", without a reason.")
-                    + " \(change), or ask again."
+                    + " \(change), or request approval again."
             } ?? "Rejected."
         case .incomplete, .scheduled, .ready, .outdated, .sent: nil
         }
@@ -182,7 +182,7 @@ extension PlanPage {
             rule.needs == 1 ? "the signature of 1 person" : "the signatures of \(rule.needs.grouped) people"
         let earliest = plan.definition.plannedAt - rule.within
         return "It then waits for \(signatures), and requests \(rule.needs == 1 ? "it" : "them") automatically. "
-            + "If they are asked for and given ahead, it starts at its time."
+            + "If they are requested and given earlier, it starts at its time."
             + (earliest > plan.madeAt
                 ? " A signature counts for \(WrittenDuration.text(rule.within)): one from before "
                     + "\(earliest.iso8601.shownTimeAndZone) lapses." : "")

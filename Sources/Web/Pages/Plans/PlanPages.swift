@@ -49,7 +49,7 @@ struct PlanPages: Sendable {
             }
             // The request names the plan's maker as an author, which a start does not know.
             if case .needsApproval = try await cases.plans.step(of: plan, now: cases.now) {
-                throw Failure(.refused, "the plan needs approval; ask for it first")
+                throw Failure(.refused, "the plan needs approval; request it first")
             }
             let occurrence = fields["occurrence", default: ""].isEmpty ? plan.occurrence : fields["occurrence"]
             let guards = GuardName.allCases.filter { fields["guard.\($0.rawValue)"] != nil }
@@ -83,7 +83,7 @@ struct PlanPages: Sendable {
         if !isOther, order.occurrence == plan.occurrence { return run }
         throw Failure(
             .refused,
-            "\(run.occurrence) was sent already as run \(run.id)\(isOther ? ", with other texts" : ""); nothing was sent. "
+            "\(run.occurrence) has already been sent as run \(run.id)\(isOther ? ", with other texts" : ""); nothing was sent. "
                 + "Give the send another name.")
     }
 

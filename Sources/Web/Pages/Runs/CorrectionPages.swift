@@ -76,7 +76,7 @@ struct CorrectionPages: Sendable {
             return try answer(request, run, page, status: .unprocessableContent)
         }
         if let earlier = preview.earlier, fields["again"] == nil {
-            page.problem = ["Not sent: run \(earlier.id) is a correction already. To send another one, tick the box."]
+            page.problem = ["Not sent: run \(earlier.id) is already a correction. To send another one, tick the box."]
             return try answer(request, run, page, status: .conflict)
         }
         do {

@@ -18,9 +18,9 @@ struct ReasonSummary: Hashable, Sendable {
         switch reason {
         case .silentBudget:
             Self("The silent budget was used up", "Send fewer background pushes, or wait for the next window.")
-        case .frequencyCap: Self("The device had enough notifications", "A cap of the campaign or the app counts them.")
+        case .frequencyCap: Self("The device had enough notifications", "A frequency cap limits them.")
         case .coalesced: Self("A newer push replaced it")
-        case .quietHours: Self("Quiet hours", "They lasted until the push was too late.")
+        case .quietHours: Self("Quiet hours", "After them, the push would have been too late.")
         case .expired: Self("It expired before it could be sent")
         case .holdout: Self("The device is in the control group")
         case .alertsNotAllowed: Self("Notifications are turned off", "The person can turn them on in the settings.")
@@ -29,7 +29,7 @@ struct ReasonSummary: Hashable, Sendable {
         case .tokenGone: Self("The app was uninstalled", "The tokens were removed.")
         case .payloadTooLarge: Self("The payload is too large", "Shorten the text of this language.")
         case .cancelled: Self("The run was cancelled")
-        case .late: Self("Its local time was over when the run started")
+        case .late: Self("Its local time had passed when the run started")
         case .unknownZone: Self("The device’s time zone is unknown", "The app’s backend can register it.")
         case .duplicateOfUser: Self("Another device of the same user gets it")
         }
@@ -40,14 +40,15 @@ struct ReasonSummary: Hashable, Sendable {
         "Unregistered": Self("The app was uninstalled", "The tokens were removed."),
         "ExpiredToken": Self("The token has expired", "The tokens were removed."),
         "BadDeviceToken": Self(
-            "APNs does not know the token", "It is of another environment, or not a token. The devices were suspended."),
+            "APNs does not know the token",
+            "It belongs to another environment, or is not a token. The devices were suspended."),
         "DeviceTokenNotForTopic": Self(
             "The token belongs to another app", "Check the topic that the app’s backend registers."),
         "PayloadTooLarge": Self("The payload is too large", "Shorten the text of this language."),
         "TooManyRequests": Self("Too many pushes to one device", "APNs limits them for each device."),
         "ServiceUnavailable": Self("APNs was unavailable"), "InternalServerError": Self("APNs had an internal error"),
-        "ExpiredProviderToken": Self("APNs refused the key’s token", "Check the clock of the server."),
-        "InvalidProviderToken": Self("APNs refused the key", "Check the key on the page Health."),
+        "ExpiredProviderToken": Self("APNs rejected the key’s token", "Check the clock of the server."),
+        "InvalidProviderToken": Self("APNs rejected the key", "Check the key on the page Health."),
         "TopicDisallowed": Self("The key may not send to this app", "Check the key’s team and the app’s topic."),
     ]
 }

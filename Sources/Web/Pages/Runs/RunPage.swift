@@ -116,7 +116,7 @@ struct RunPage: Sendable {
             actions.append(
                 Action(
                     address: "/runs/\(view.run)/pause", label: "Pause",
-                    warning: "Nothing more starts within 2 seconds; the run continues when a person resumes it.",
+                    warning: "Sending stops within 2 seconds; the run continues when a person resumes it.",
                     asksReason: true,
                     isDangerous: false))
         }

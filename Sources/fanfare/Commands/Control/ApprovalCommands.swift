@@ -8,13 +8,13 @@ struct ApproveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "approve", abstract: "Sign a plan, or start the stage that a paused run waits for.",
         discussion: """
-            A plan above a reach in the configuration (`approvals`) is sent only when the required number of people \
+            A plan above a reach set in the configuration (`approvals`) is sent only when the required number of people \
             have signed it, none of them its author; `fanfare approvals` lists waiting plans. A signature is for one \
             plan, and lapses when the plan changes, its reach drifts, or a day has passed. A signed occurrence of a \
             schedule starts automatically; for other runs, run `fanfare run` again.
 
             A stage with `needs: approval` waits until it is approved; `fanfare resume` does not approve it. The \
-            daemon continues the run, or `fanfare run` for the same occurrence.
+            daemon, or `fanfare run` for the same occurrence, continues the run.
             """)
 
     @OptionGroup var settings: Settings
@@ -95,7 +95,7 @@ struct ApprovalsCommand: AsyncParsableCommand {
             "List the plans that wait for signatures, who has signed them, and the stages that wait for a person.",
         discussion: """
             With PLAN, the command shows the statement to sign, compared with the campaign's last run, and what would \
-            refuse the run now. PLAN is a hash or the number of a request; a number also shows what is decided.
+            refuse the run now. PLAN is a hash or the number of a request; a number also finds decided plans.
 
             An approver without an account here signs the plan's statement with a private key whose public key is in \
             `people`:
@@ -194,7 +194,8 @@ enum ApprovalText {
     }
 
     static func text(_ detail: ApprovalDetailResult) -> String {
-        let since = detail.sinceRun.map { "compared with run \($0), the last one:" } ?? "the campaign was never sent:"
+        let since =
+            detail.sinceRun.map { "compared with run \($0), the last one:" } ?? "the campaign has never been sent:"
         let facts = detail.facts.map { fact in
             "  \(fact.name): \(fact.now ?? "none any more")"
                 + (fact.differs ? "\n    then: \(fact.before ?? "there was none")" : "")

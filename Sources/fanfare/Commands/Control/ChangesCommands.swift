@@ -9,7 +9,7 @@ struct ChangesCommand: AsyncParsableCommand {
         commandName: "changes", abstract: "List, release or reject changes of files that wait for release.",
         discussion: """
             A campaign that starts by a schedule or a feed sends the content of its files. A text that an account \
-            without `run` writes for such a campaign, or for a template of one, waits until an account that may start \
+            without permission `run` writes for such a campaign, or for a template of one, waits until an account that may start \
             runs releases it.
             """,
         subcommands: [ChangesListCommand.self, ChangesReleaseCommand.self, ChangesRejectCommand.self],

@@ -78,7 +78,7 @@ struct ResumeCommand: AsyncParsableCommand {
         discussion: """
             Only this command continues a run that a person, a breaker, its lateness or the volume brake paused. The \
             run is sent by the daemon if there is one, otherwise by this command, with the exit codes of `fanfare \
-            run`, as it was frozen when it was created. Expired deliveries are suppressed.
+            run`. It is sent as it was frozen at its creation. Expired deliveries are suppressed.
             """)
 
     @OptionGroup var settings: Settings
@@ -132,9 +132,9 @@ struct CorrectCommand: AsyncParsableCommand {
         discussion: """
             The correction goes to exactly the devices that the run reached or may have reached, last first, with the \
             same collapse id. It replaces notifications on screens, and pushes that still wait for a phone that is \
-            off. Notifications that were read stay read. The template is --template, or the campaign's `correction`, or with \
+            off. Notifications that were read stay read. The template is --template, else the campaign's `correction`, or with \
             --var the run's own template. \
-            Stages, quiet hours and signatures do not delay it. If a run of this size needs signatures (`approvals`), \
+            Stages and quiet hours do not delay it. If a run of this size needs signatures (`approvals`), \
             a text other than the prepared one needs them, too: --for-approval requests them, and the same command sends \
             it once it is signed. A person allowed by `break_glass` may send it without them, with --reason. The \
             correction is a run of its own: `fanfare report` shows it, and the report of the corrected run names it.
@@ -149,7 +149,7 @@ struct CorrectCommand: AsyncParsableCommand {
     @OptionGroup var variables: VariableArguments
 
     func validate() throws {
-        if note != nil, !forApproval { throw ValidationError("--note goes with --for-approval") }
+        if note != nil, !forApproval { throw ValidationError("--note needs --for-approval") }
     }
 
     func run() async throws {
@@ -167,7 +167,7 @@ struct RecallCommand: AsyncParsableCommand {
             Sends a background push to exactly the devices that the run reached or may have reached: \
             {"aps":{"content-available":1},"recall":"ID"}, and the app then calls \
             removeDeliveredNotifications(withIdentifiers: ["ID"]). Apple does not guarantee that a background push \
-            arrives, and counts each against the pushes of the device; it takes no slot of the silent budget. \
+            arrives, and limits them for each device; a recall takes no slot of the silent budget. \
             `fanfare correct` works without support in the app.
             """)
 

@@ -9,8 +9,8 @@ struct StopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stop", abstract: "Stop sending immediately: a run, a campaign or everything.",
         discussion: """
-            The command asks no question. Every process on this machine stops sending within 0.1 s, also while the \
-            store accepts no writes or the disk is full. Senders watch a file (--where prints its path); `touch` of it \
+            The command asks for no confirmation. Every process on this machine stops sending within 0.1 s, even while the \
+            store accepts no writes or the disk is full. Senders watch a file (--where prints its path); `touch` on it \
             stops everything. If nothing could be stopped, the error begins with NOTHING IS STOPPED. Senders on other \
             machines read the stop from the store. Responses still arriving are recorded, and requests started after \
             the stop are counted.
@@ -242,7 +242,7 @@ private enum StopText {
     }
 
     static func text(_ scope: StopOrder.Scope, _ result: LiftResult) -> String {
-        var lines = ["The stop of \(scope.summary), by \(result.stop.by) since \(result.stop.at), is lifted."]
+        var lines = ["The stop of \(scope.summary), by \(result.stop.by) at \(result.stop.at), is lifted."]
         if scope.isOfOneRun { lines.append("If it is paused, `\(scope.remedy)` continues it.") }
         for order in result.still { lines.append("Still stopped: \(order.scope); `\(order.remedy)` lets it continue.") }
         return lines.joined(separator: "\n")
