@@ -113,7 +113,7 @@ extension StoreError {
             .grownBeyondApproval, .tooManySeeds,
             .outcomesPruned, .notStorable:
             .invalidData
-        case .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused
+        case .accessTokenExists, .lastAdmin, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
             .outcomeUnknown, .inUse, .readOnlyFileSystem, .exhausted, .displaced:

@@ -28,11 +28,17 @@ package struct UseCases: Sendable {
     package let runningReports: RunningReports
     /// The state of the installation. `nil` in a process that is no service.
     package let installation: InstallationHealth?
+    /// Changes the configuration and the keys. `nil` in a process that is no service.
+    package let setup: ManageSetup?
+    /// Files of devices that people upload.
+    package let uploads: DeviceUploads
 
-    /// - Parameter diagnosis: the checks of the installation. `nil` in a process that is no service.
+    /// - Parameters:
+    ///   - diagnosis: the checks of the installation. `nil` in a process that is no service.
+    ///   - tools: the means to change the configuration and the keys. `nil` in a process that is no service.
     package init(
         store: any AllRoles, senders: SenderFolder, clock: WallClock,
-        diagnosis: (@Sendable () -> DiagnoseInstallation)? = nil,
+        diagnosis: (@Sendable () -> DiagnoseInstallation)? = nil, tools: SetupTools? = nil,
         configuration: @escaping @Sendable () -> Configuration
     ) {
         self.store = store
@@ -45,6 +51,9 @@ package struct UseCases: Sendable {
         deviceCounts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock)
         audienceValues = CachedAudienceValues(store: store, countQueue: countQueue, clock: clock)
         runningReports = RunningReports(store: store, countQueue: countQueue, clock: clock)
+        setup = tools.map { ManageSetup(store: store, tools: $0) }
+        let folder = (senders.path as NSString).deletingLastPathComponent
+        uploads = DeviceUploads(folder: "\(folder.isEmpty ? "." : folder)/uploads", store: store, clock: clock)
         installation = diagnosis.map { InstallationHealth(store: store, clock: clock, diagnosis: $0) }
     }
 

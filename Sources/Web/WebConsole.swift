@@ -55,7 +55,8 @@ package struct WebConsole: Sendable {
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
             + PlanPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
-            + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
+            + HealthPages(cases: cases).routes + PeoplePages(cases: cases).routes
+            + JoinPages(authenticator: authenticator).routes
             + GuidePages(load: guide).routes + ZonePages().routes
     }
 

@@ -37,6 +37,14 @@ struct ConfigurationFileTests {
         return try #require(configuration)
     }
 
+    @Test func `an installation may begin without an app, and is told so`() throws {
+        let (configuration, diagnostics) = ConfigurationFile.read(
+            text: "store: a.sqlite\napps: []\n", path: "/etc/fanfare/fanfare.yaml")
+        #expect(try #require(configuration).apps == [])
+        #expect(diagnostics.map(\.severity) == [.warning])
+        #expect(diagnostics.map(\.description).joined().contains("nothing can be sent; add an app on the page Setup"))
+    }
+
     @Test func `devices for tests have names, or are a segment`() throws {
         let named = Self.text.replacing(
             "test_devices: staff", with: "test_devices: {Anna’s phone: install-17, QA tablet: \"42\"}")

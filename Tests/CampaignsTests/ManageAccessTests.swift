@@ -206,8 +206,23 @@ private final class LeavingLog: AccessLog {
         try await asked().accessToken(secretHash: secretHash)
     }
     func hasAccessTokens() async throws -> Bool { try await asked().hasAccessTokens() }
-    func revokeAccessToken(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
-        try await asked().revokeAccessToken(text, by: actor, now: now)
+    func revokeAccessToken(
+        _ text: String, keepsAdmin: Bool, by actor: Actor, now: Timestamp
+    ) async throws -> AccessToken {
+        try await asked().revokeAccessToken(text, keepsAdmin: keepsAdmin, by: actor, now: now)
+    }
+    func changeAccessToken(
+        _ text: String, role: AccessRole, topic: String?, by actor: Actor, now: Timestamp
+    ) async throws -> AccessToken {
+        try await asked().changeAccessToken(text, role: role, topic: topic, by: actor, now: now)
+    }
+    func invite(_ invitation: AccessToken, secretHash: String, by actor: Actor) async throws -> AccessToken {
+        try await asked().invite(invitation, secretHash: secretHash, by: actor)
+    }
+    func acceptInvitation(
+        secretHash: String, newHash: String, by actor: Actor, now: Timestamp
+    ) async throws -> AccessToken? {
+        try await asked().acceptInvitation(secretHash: secretHash, newHash: newHash, by: actor, now: now)
     }
     func markAccessTokenUsed(_ id: Int64, now: Timestamp) async throws {
         try await asked().markAccessTokenUsed(id, now: now)

@@ -228,7 +228,7 @@ struct RestoreTests {
             }
             let path = folder.appending(path: "copy.sqlite").path
             _ = try await store.backUp(to: path, overwriting: false)
-            _ = try await store.revokeAccessToken("phone", by: "anna", now: noon)
+            _ = try await store.revokeAccessToken("phone", keepsAdmin: false, by: "anna", now: noon)
             try store.close()
             let restored = try SQLiteFileStore(path: path, now: { later })
             for token in [phone, link] { #expect(try await restored.session(secretHash: "s\(token.id)") == nil) }

@@ -5,13 +5,14 @@ import Testing
 /// removed, each in a place of this list.
 struct OutputPathTidyTests {
     /// Files that are Fanfare's own: the store's drafts and the note of its last good check, the senders' folder, the
-    /// demo's and the tests' folders.
+    /// demo's and the tests' folders, the keys that the configuration names, and uploaded files of devices.
     private static let own: Set<String> = [
         "SQLiteFileStore+StoreUpkeep.swift", "StoreRestoration.swift", "Schema.swift", "AtomicFile.swift",
         "StopFile.swift", "SenderFolder.swift", "LockFile.swift", "PushJournal.swift", "SimulatorRegistry.swift",
         "Settings.swift",
         "InstallCommand.swift",
-        "ThisProcess.swift", "FileCommands.swift", "LastGoodVerify.swift",
+        "ThisProcess.swift", "FileCommands.swift", "LastGoodVerify.swift", "ManageSetup+Keys.swift",
+        "DeviceUploads.swift",
     ]
 
     @Test func `only these files replace, truncate or remove files`() throws {

@@ -96,7 +96,7 @@ extension ApprovalPagesTests {
             #expect(try await scene.page("\(path)/withdraw", as: .approver, form: [:]).status == 403)
             let done = try await scene.page("\(path)/withdraw", as: .sender, form: [:])
             let ended = try await scene.page(try #require(done.header("location")), as: .sender)
-            #expect(ended.text.contains("Withdrawn by token:sender") && !ended.text.contains("/withdraw\""))
+            #expect(ended.text.contains("Withdrawn by sender, who") && !ended.text.contains("/withdraw\""))
             #expect(try await scene.page("/audit", as: .admin).text.contains("approval withdrawn"))
             #expect(try await scene.api("POST", "\(path)/approve", as: .approver, body: body(plan)).status == 404)
             // Asked for again, by the API withdrawn again.

@@ -169,8 +169,20 @@ struct CampaignTemplateTests {
         for parts in ["campaign-parts", "composer-parts"] {
             #expect(TemplateKeys(Self.page, parts, in: PageTemplate.texts).faults == [])
         }
-        let step = SetupPage.Step("App", isDone: true, done: "x", open: "y", link: .init(address: "/", label: "x"))
-        #expect(Self.faults(.setup, SetupPage(steps: [step], verdict: "x", colour: "paused")) == [])
+        var step = SetupPage.Step("App", isDone: true, done: "x", open: "y", link: .init(address: "/", label: "x"))
+        (step.problem, step.uploadMax) = ("no", "50 MB")
+        step.keys = [
+            .init(
+                id: "a", topic: "a", environments: "b", teamID: "c", keyID: "d", exists: true, obstacle: "e",
+                answers: ["f"], offersKeeping: true)
+        ]
+        step.newApp = .init(
+            topic: "a", teamID: "b", keyID: "c", environments: [.init(value: "a", label: "b", isChosen: true)],
+            obstacle: "no", isOpen: true)
+        step.testDevices = .init(
+            devices: [.init(name: "a", installation: "b", mayRemove: true)], hasDevices: true, obstacle: "no",
+            mayAdd: true, name: "a", device: "b")
+        #expect(Self.faults(.setup, SetupPage(steps: [step], verdict: "x", colour: "paused", done: "y")) == [])
         let gallery = NewCampaignPage(
             name: "c", topics: .init(["a"], chosen: nil), hasSeveral: true,
             kinds: [.init(kind: "blank", title: "Blank", summary: "x", isChosen: true)], problem: "no")

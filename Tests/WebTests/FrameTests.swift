@@ -40,8 +40,8 @@ struct FrameTests {
             #expect(page.contains("<nav class=\"tabs\" aria-label=\"Pages of Audience\">"))
             #expect(!page.contains("class=\"count\""))
             let health = try await scene.page("/health", as: .viewer).text
-            #expect(health.contains("href=\"/guide\"") && !health.contains("href=\"/tokens\""))
-            #expect(try await scene.page("/health").text.contains("href=\"/tokens\""))
+            #expect(health.contains("href=\"/guide\"") && !health.contains("href=\"/people\""))
+            #expect(try await scene.page("/health").text.contains("href=\"/people\""))
             #expect(!(try await scene.page("/calendar").text.contains("class=\"tabs\"")))
         }
     }

@@ -173,7 +173,7 @@ struct OperatorPagesTests {
             #expect(known.items.map(\.stop) == [stopped.stop])
             for path in ["/", "/campaigns", "/audit", "/health"] {
                 let page = try await scene.page(path, as: .viewer)
-                #expect(page.text.contains("<strong>Stopped: everything</strong>, by sender (token)"), "\(path)")
+                #expect(page.text.contains("<strong>Stopped: everything</strong>, by sender (API)"), "\(path)")
                 #expect(page.text.contains("wrong &lt;b&gt;text"))
                 #expect(!page.text.contains("action=\"/stops"))
             }
@@ -306,7 +306,7 @@ struct OperatorPagesTests {
             #expect(try await scene.api("POST", "/tokens", body: body, headers: own).status == 403)
             #expect(try await scene.api("DELETE", "/tokens/admin", headers: own).status == 403)
             let page = try await scene.page("/devices", as: .author)
-            #expect(!page.text.contains("href=\"/tokens\""))
+            #expect(!page.text.contains("href=\"/people\""))
         }
     }
 

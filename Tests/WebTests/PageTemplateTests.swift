@@ -90,16 +90,29 @@ struct PageTemplateTests {
                 hasPayloads: true, maySign: true, mayReject: true, isApproved: true, mayWithdraw: true,
                 problem: "none")
         },
-        Example(template: .tokens) {
-            TokenPages.Page(
-                secret: "s", problem: "none", name: "a", topic: "b", expires: "c",
-                roles: [.init(word: "a", about: "b", isChosen: true)],
+        Example(template: .people) {
+            let choice = PeoplePages.Page.Choice(value: "a", label: "b", isChosen: true)
+            let new = PeoplePages.Page.New(name: "a", expires: "c", roles: [choice], apps: [choice], isOpen: true)
+            return PeoplePages.Page(
+                link: .init(name: "a", address: "/"), secret: "s", problem: "none", person: new, program: new,
                 tokens: [
                     .init(
                         name: "a", role: "b", topic: "c", state: "good", colour: "accepted",
                         made: PageHTML(time: "d"), madeBy: "e", ends: PageHTML(time: "f"), used: PageHTML(time: "g"),
-                        revokeAddress: "/")
+                        revokeAddress: "/", change: .init(address: "/", roles: [choice], apps: [choice]))
                 ], isEmpty: false)
+        },
+        Example(template: .join) {
+            JoinPages.Page(name: "a", role: "b", about: "c", topic: "d", joinAddress: "/", secret: "s")
+        },
+        Example(template: .setupImport) {
+            ImportPage(
+                fileName: "a", address: "/", problem: "b", isPreview: true, columns: "c", unknown: "d",
+                rows: [
+                    .init(
+                        token: "a", app: "b", environment: "c", installation: "d", user: "e", locale: "f", zone: "g")
+                ], hasRows: true, rejected: "1 line", faults: [.init(line: "1", reason: "b")], importLabel: "Import",
+                isRunning: true, progress: "1 device", result: "done")
         },
     ]
 

@@ -302,7 +302,7 @@ struct PendingChangesTests {
             let typed = form.merging(["text": own]) { $1 }
             let late = try await scene.page("/campaigns/morning/save", form: typed, headers: second)
             #expect(late.status == 412)
-            #expect(late.text.contains("author (signed in)&#39;s text waits for release"))
+            #expect(late.text.contains("author&#39;s text waits for release"))
             #expect(late.text.contains("title: Morning}</mark>") && late.text.contains("title: Evening"))
             #expect(late.text.contains("name=\"over\" value=\"\(waiting)\""))
             let again = try await scene.page("/campaigns/morning/save", form: typed, headers: second)

@@ -30,10 +30,10 @@ package struct YAMLText: Sendable {
     /// The maximum number of bytes that all edits together read. Each one reads the text again.
     private static let bytesMax = 4 << 20
 
-    package private(set) var text: String
+    package internal(set) var text: String
     private let isCRLF: Bool
     private let order: [String: [String]]
-    private var scalars: [Unicode.Scalar] = []
+    var scalars: [Unicode.Scalar] = []
 
     /// - Parameter order: the usual order of the keys, by the path of their object. `""` is the whole file, and `*` in
     ///   a path is any key. A new key goes behind the nearest key that usually precedes it.
@@ -73,7 +73,7 @@ package struct YAMLText: Sendable {
     /// The text with the line ends of the original.
     package var written: String { isCRLF ? text.replacing("\n", with: "\r\n") : text }
 
-    private static func tree(_ text: String) -> YAMLTree? {
+    static func tree(_ text: String) -> YAMLTree? {
         let collector = DiagnosticCollector(path: "", text: text)
         guard let node = YAMLDocument.read(text, into: collector), !collector.hasErrors else { return nil }
         return YAMLTree(node)
@@ -83,7 +83,7 @@ package struct YAMLText: Sendable {
 // MARK: One edit
 
 extension YAMLText {
-    private struct Unsuitable: Error {}
+    struct Unsuitable: Error {}
 
     /// A value in the text, with the objects around it.
     private struct Place {
@@ -151,7 +151,7 @@ extension YAMLText {
     }
 
     /// Returns the position behind the colon of a member's key.
-    private func colon(behind member: YAMLSpan.Member) throws -> Int {
+    func colon(behind member: YAMLSpan.Member) throws -> Int {
         var index = member.key.upperBound
         while index < scalars.count, scalars[index] == " " { index += 1 }
         guard index < scalars.count, scalars[index] == ":" else { throw Unsuitable() }
@@ -170,7 +170,7 @@ extension YAMLText {
         return " " + head[hash.lowerBound...]
     }
 
-    private func inline(_ value: YAMLValue, instead old: YAMLSpan?) -> String {
+    func inline(_ value: YAMLValue, instead old: YAMLSpan?) -> String {
         switch value {
         case .word(let word): return YAMLScalar.canBePlain(word, isText: false) ? word : YAMLScalar.double(word)
         case .folded(let lines):
@@ -320,20 +320,20 @@ extension YAMLText {
 
     // MARK: The text
 
-    private func textOf(_ range: Range<Int>) -> String { String(String.UnicodeScalarView(scalars[range])) }
+    func textOf(_ range: Range<Int>) -> String { String(String.UnicodeScalarView(scalars[range])) }
 
     /// Returns the position of the next line end, or the end of the text.
-    private func lineEnd(from position: Int) -> Int {
+    func lineEnd(from position: Int) -> Int {
         scalars[min(position, scalars.count)...].firstIndex(of: "\n") ?? scalars.count
     }
 
-    private func column(of position: Int) -> Int {
+    func column(of position: Int) -> Int {
         var start = position
         while start > 0, scalars[start - 1] != "\n" { start -= 1 }
         return position - start
     }
 
-    private mutating func substitute(_ range: Range<Int>, by new: String) {
+    mutating func substitute(_ range: Range<Int>, by new: String) {
         scalars.replaceSubrange(range, with: new.unicodeScalars)
     }
 }

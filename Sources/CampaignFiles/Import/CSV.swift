@@ -136,7 +136,11 @@ enum CSVHeader {
     }
 
     /// Returns the columns for the names of a device file. All problems of the names are reported together.
-    static func columns(_ names: [String], path: String, line: Int) throws(ImportError) -> [DeviceColumn] {
+    ///
+    /// - Parameter leavesOutUnknown: whether an unknown column is left out. Otherwise it is a problem.
+    static func columns(
+        _ names: [String], path: String, line: Int, leavesOutUnknown: Bool = false
+    ) throws(ImportError) -> [DeviceColumn] {
         let collector = DiagnosticCollector(path: path)
         let location = SourceLocation(line: line, column: 1)
         guard !names.contains(where: { DeviceToken(hex: $0) != nil }) else {
@@ -148,6 +152,10 @@ enum CSVHeader {
         var columns: [DeviceColumn] = []
         for name in names {
             guard let column = DeviceColumn(named: name) else {
+                if leavesOutUnknown {
+                    columns.append(.unknown)
+                    continue
+                }
                 let shown = name.utf8.count > 60 ? "with a name of \(name.utf8.count) bytes" : quoted(name)
                 collector.error("unknown column \(shown)", DeviceColumn.advice(for: name), at: location)
                 continue

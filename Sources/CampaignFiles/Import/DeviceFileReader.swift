@@ -15,15 +15,20 @@ package struct DeviceFileReader: Sendable {
     private let format: ImportFormat?
     private let rejectsPath: String?
     private let replacesAttributes: Bool
+    private let leavesOutUnknown: Bool
 
     /// - Parameters:
     ///   - path: a file, or `-` for standard input.
     ///   - format: `nil` means JSON Lines if the file begins with `{`, otherwise CSV.
     ///   - rejectsPath: `nil` means that unusable lines are only counted.
     ///   - replacesAttributes: whether the attributes of a line replace all of its device's attributes.
+    ///   - leavesOutUnknown: whether unknown columns are left out. Otherwise a file with such a column is refused, and
+    ///     a JSON line with one is unusable.
     package init(
-        path: String, format: ImportFormat? = nil, rejectsPath: String? = nil, replacesAttributes: Bool = false
+        path: String, format: ImportFormat? = nil, rejectsPath: String? = nil, replacesAttributes: Bool = false,
+        leavesOutUnknown: Bool = false
     ) {
+        self.leavesOutUnknown = leavesOutUnknown
         self.replacesAttributes = replacesAttributes
         self.path = path
         self.format = format
@@ -47,25 +52,34 @@ package struct DeviceFileReader: Sendable {
     }
 
     private func list() throws(ImportError) -> ListReader<DeviceLineDecoder> {
+        let (cutter, decoder, _) = try opened()
+        return try ListReader(cutter, decoder, path: path, rejectsPath: rejectsPath)
+    }
+
+    /// Opens the file, and returns its parts at the first record.
+    ///
+    /// - Returns: also the names in the header of CSV; `nil` for JSON Lines.
+    func opened() throws(ImportError) -> (LineCutter, DeviceLineDecoder, header: [String]?) {
         var source = try ByteSource(path: path)
         try source.skipMark()
         let first = try source.peek()
         let guessed: ImportFormat = first == UInt8(ascii: "{") ? .jsonLines : .csv
         switch format ?? guessed {
-        case .jsonLines:
-            let decoder = decoder(columns: nil)
-            return try ListReader(LineCutter(source, format: .lines), decoder, path: path, rejectsPath: rejectsPath)
+        case .jsonLines: return (LineCutter(source, format: .lines), decoder(columns: nil), nil)
         case .csv:
             let line = source.bytes[source.start...].prefix { $0 != 0x0A && $0 != 0x0D }
             var cutter = LineCutter(source, format: .csv(delimiter: CSVHeader.delimiter(of: line)))
             let names = try CSVHeader.names(&cutter)
-            let columns = try CSVHeader.columns(names, path: cutter.path, line: cutter.line)
-            return try ListReader(cutter, decoder(columns: columns), path: path, rejectsPath: rejectsPath)
+            let columns = try CSVHeader.columns(
+                names, path: cutter.path, line: cutter.line, leavesOutUnknown: leavesOutUnknown)
+            return (cutter, decoder(columns: columns), names)
         }
     }
 
     private func decoder(columns: [DeviceColumn]?) -> DeviceLineDecoder {
-        DeviceLineDecoder(columns: columns, isLenient: true, replacesAttributes: replacesAttributes)
+        DeviceLineDecoder(
+            columns: columns, isLenient: true, leavesOutUnknown: leavesOutUnknown,
+            replacesAttributes: replacesAttributes)
     }
 }
 

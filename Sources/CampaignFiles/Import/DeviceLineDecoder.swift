@@ -7,12 +7,21 @@ struct DeviceLineDecoder: RecordDecoder {
     private let tokenIndex: Int?
     /// Whether an unusable value is left out and the device is kept.
     private let isLenient: Bool
+    /// Whether an unknown key of a JSON object is left out. Otherwise its line is unusable.
+    private let leavesOutUnknown: Bool
+    /// The keys of JSON objects that were read so far, if unknown ones are left out: at most ``keysMax``.
+    private(set) var keysRead: [String] = []
+    private static let keysMax = 100
     private var builder: DeviceRecordBuilder
     private var keys = ByteCache<DeviceColumn?>()
     /// The reasons for the values that were left out of the latest record.
     private(set) var oddValues: [String] = []
 
-    init(columns: [DeviceColumn]?, isLenient: Bool = false, replacesAttributes: Bool = false) {
+    init(
+        columns: [DeviceColumn]?, isLenient: Bool = false, leavesOutUnknown: Bool = false,
+        replacesAttributes: Bool = false
+    ) {
+        self.leavesOutUnknown = leavesOutUnknown
         self.columns = columns
         self.isLenient = isLenient
         tokenIndex = columns?.firstIndex(of: .token)
@@ -68,7 +77,7 @@ struct DeviceLineDecoder: RecordDecoder {
         guard fields.count == columns.count else {
             throw LineFault(reason: "\(fields.count) fields, but the header has \(columns.count)")
         }
-        for index in columns.indices {
+        for index in columns.indices where columns[index] != .unknown {
             let field = fields[index]
             if field.hasDoubledQuotes {
                 let text = field.unescaped(bytes)
@@ -108,15 +117,24 @@ struct DeviceLineDecoder: RecordDecoder {
     private mutating func setMembers(_ members: [JSONLineReader.Member]) throws(LineFault) {
         try Self.requireOnce(members)
         for member in members {
+            var isNew = false
             let column = keys.value(member.key, member.key.indices) {
-                DeviceColumn(named: String(decoding: $0, as: UTF8.self))
+                isNew = true
+                return DeviceColumn(named: String(decoding: $0, as: UTF8.self))
             }
+            if isNew, leavesOutUnknown { addKey(member.key) }
             guard let column else {
+                if leavesOutUnknown { continue }
                 let name = String(decoding: member.key.prefix(60), as: UTF8.self)
                 throw LineFault(reason: "unknown key \(quoted(name)); \(DeviceColumn.advice(for: name))")
             }
             try set(column, member.value)
         }
+    }
+
+    private mutating func addKey(_ key: [UInt8]) {
+        let name = String(decoding: key.prefix(60), as: UTF8.self)
+        if keysRead.count < Self.keysMax, !keysRead.contains(name) { keysRead.append(name) }
     }
 
     /// Refuses a repeated key, because its values may contradict each other.
@@ -170,6 +188,8 @@ enum DeviceColumn: Hashable, Sendable {
     case attributes
     /// `attributes.plan`.
     case attribute(String)
+    /// A column that the reader leaves out.
+    case unknown
 
     static let named: [(name: String, column: DeviceColumn)] = [
         ("token", .token), ("environment", .environment), ("topic", .topic), ("installation_id", .installationID),

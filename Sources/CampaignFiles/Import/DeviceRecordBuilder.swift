@@ -123,6 +123,7 @@ struct DeviceRecordBuilder {
             record.attributes = record.attributes ?? [:]
             record.attributes?[key] = value
         case .attributes: throw LineFault(reason: "attributes is not a JSON object")
+        case .unknown: break
         }
     }
 
@@ -152,7 +153,7 @@ extension DeviceColumn {
     /// The removable value of the column. `nil` if it cannot be removed.
     fileprivate var erasure: DeviceRecord.Erasure? {
         switch self {
-        case .token, .environment, .topic, .installationID, .registeredAt, .lastSeenAt, .badge, .tags: nil
+        case .token, .environment, .topic, .installationID, .registeredAt, .lastSeenAt, .badge, .tags, .unknown: nil
         case .userID: .userID
         case .locale: .locale
         case .timeZone: .timeZone

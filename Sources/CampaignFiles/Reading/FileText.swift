@@ -1,5 +1,5 @@
 import Foundation
-import Model
+package import Model
 
 /// Reads a whole file that a person wrote. Reports a clear diagnostic if that is not possible.
 package enum FileText {
@@ -7,7 +7,7 @@ package enum FileText {
     package static let bytesMax = 1 << 20
 
     /// - Parameter takesPipes: whether pipes are allowed. Set it only for a file that a person names for this call.
-    static func load(_ path: String, takesPipes: Bool = false) -> (text: String?, diagnostics: [Diagnostic]) {
+    package static func load(_ path: String, takesPipes: Bool = false) -> (text: String?, diagnostics: [Diagnostic]) {
         func refused(_ what: String, _ advice: String) -> (String?, [Diagnostic]) {
             (nil, [Diagnostic(path: path, what: what, advice: advice)])
         }

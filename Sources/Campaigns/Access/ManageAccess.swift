@@ -11,8 +11,8 @@ package struct ManageAccess: Sendable {
     private static let sessionIdleMax: Duration = .seconds(12 * 3600)
     private static let sessionMax: Duration = .seconds(30 * 86_400)
 
-    private let store: any AccessLog
-    private let recent: RecentTokens
+    let store: any AccessLog
+    let recent: RecentTokens
     private let people: ConfiguredPeople
     private let randomBytes: @Sendable (_ count: Int) -> [UInt8]
 
@@ -43,6 +43,21 @@ package struct ManageAccess: Sendable {
     package func create(
         name: String, role: AccessRole, topic: String?, expiresIn: Duration?, by actor: Actor, now: Timestamp
     ) async throws -> (token: AccessToken, secret: String) {
+        try await requireUsable(name)
+        if let expiresIn, expiresIn <= .zero {
+            throw Failure(.invalidData, "a token that expires immediately is useless; give a longer time, such as 90d")
+        }
+        let secret = makeSecret()
+        let token = try await store.createAccessToken(
+            AccessToken(
+                id: 0, name: name, role: role, topic: topic, createdAt: now, createdBy: actor.name,
+                expiresAt: expiresIn.map { now + $0 }, revokedAt: nil, lastUsedAt: nil),
+            secretHash: Self.hash(secret), by: actor)
+        return (token, secret)
+    }
+
+    /// Throws if a new token may not have this name.
+    func requireUsable(_ name: String) async throws {
         guard AccountName.isForToken(name) else {
             throw Failure(
                 .invalidData,
@@ -55,17 +70,7 @@ package struct ManageAccess: Sendable {
                 .invalidData,
                 "\"\(name)\" cannot be a token's name: Fanfare uses it in the audit log; give another name")
         }
-        if let expiresIn, expiresIn <= .zero {
-            throw Failure(.invalidData, "a token that expires immediately is useless; give a longer time, such as 90d")
-        }
         try await requireNotPromised(name)
-        let secret = makeSecret()
-        let token = try await store.createAccessToken(
-            AccessToken(
-                id: 0, name: name, role: role, topic: topic, createdAt: now, createdBy: actor.name,
-                expiresAt: expiresIn.map { now + $0 }, revokedAt: nil, lastUsedAt: nil),
-            secretHash: Self.hash(secret), by: actor)
-        return (token, secret)
     }
 
     /// Returns all tokens, revoked and expired ones included, oldest first.
@@ -77,10 +82,14 @@ package struct ManageAccess: Sendable {
 
     /// Revokes a token and ends all sessions that were opened with it.
     ///
-    /// - Parameter text: the token's id or name.
-    package func revoke(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
+    /// - Parameters:
+    ///   - text: the token's id or name.
+    ///   - keepsAdmin: whether to refuse to revoke the last token of an admin. The operator's own command may do it.
+    package func revoke(
+        _ text: String, keepsAdmin: Bool = false, by actor: Actor, now: Timestamp
+    ) async throws -> AccessToken {
         defer { recent.forgetAll() }
-        return try await store.revokeAccessToken(text, by: actor, now: now)
+        return try await store.revokeAccessToken(text, keepsAdmin: keepsAdmin, by: actor, now: now)
     }
 
     /// Returns the token that a secret belongs to; `nil` if no valid token has this secret. A revoked or expired token
@@ -180,9 +189,9 @@ package struct ManageAccess: Sendable {
     /// Returns the code of a sign-in link that works once.
     package func makeLinkCode() -> String { makeSecret() }
 
-    private func makeSecret() -> String { AccessSecret.text(randomBytes(AccessSecret.byteCount)) }
+    func makeSecret() -> String { AccessSecret.text(randomBytes(AccessSecret.byteCount)) }
 
-    private static func hash(_ secret: String) -> String { Digest.sha256Hex(Array(secret.utf8)) }
+    static func hash(_ secret: String) -> String { Digest.sha256Hex(Array(secret.utf8)) }
 
     /// Returns whether Fanfare itself writes this name into the audit log. No token may have such a name.
     private static func isReserved(_ name: String) -> Bool {
@@ -217,7 +226,7 @@ package struct AccessTokenResult: Codable, Hashable, Sendable {
     package var role: String
     /// Absent if the token is valid for every app.
     package var topic: String?
-    /// `good`, `expired` or `revoked`.
+    /// `good`, `expired` or `revoked`; `invited` until a person accepts the invitation.
     package var state: String
     package var createdAt: String
     package var createdBy: String
@@ -234,7 +243,9 @@ package struct AccessTokenResult: Codable, Hashable, Sendable {
         name = token.name
         role = token.role.rawValue
         topic = token.topic
-        state = token.isGood(at: now) ? "good" : token.revokedAt == nil ? "expired" : "revoked"
+        state =
+            token.isGood(at: now)
+            ? "good" : token.isOpenInvitation(at: now) ? "invited" : token.revokedAt == nil ? "expired" : "revoked"
         createdAt = token.createdAt.iso8601
         createdBy = token.createdBy
         expiresAt = token.expiresAt?.iso8601

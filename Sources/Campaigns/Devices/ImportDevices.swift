@@ -21,16 +21,18 @@ package struct ImportDevices: Sendable {
     ///   - path: CSV or JSON Lines; `-` for standard input.
     ///   - rejects: the file for rejected lines; `nil` for one beside the input file.
     ///   - replacesAttributes: whether the attributes of a line replace all attributes of its device.
+    ///   - leavesOutUnknown: whether unknown columns are left out. Otherwise such a file is refused.
     ///   - isDryRun: whether to report the changes without making them.
     ///   - progress: receives the number of devices read so far.
     ///   - ordering: receives the number of devices, if final work on them takes time.
     package func run(
-        path: String, format: ImportFormat?, rejects: String?, replacesAttributes: Bool = false, isDryRun: Bool,
-        progress: (Int) -> Void, ordering: (Int) -> Void = { _ in }
+        path: String, format: ImportFormat?, rejects: String?, replacesAttributes: Bool = false,
+        leavesOutUnknown: Bool = false, isDryRun: Bool, progress: (Int) -> Void, ordering: (Int) -> Void = { _ in }
     ) async throws -> ImportResult {
         let rejectsPath = RejectsPath.path(for: path, named: rejects)
         let reader = DeviceFileReader(
-            path: path, format: format, rejectsPath: rejectsPath, replacesAttributes: replacesAttributes)
+            path: path, format: format, rejectsPath: rejectsPath, replacesAttributes: replacesAttributes,
+            leavesOutUnknown: leavesOutUnknown)
         var result = ImportResult(dryRun: isDryRun)
         let devices = isDryRun ? nil : try await store.deviceImport()
         let lines: ReadCounts

@@ -37,6 +37,8 @@ package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
         case register
         /// Create and revoke access tokens.
         case tokens
+        /// Upload keys, add apps, name test devices, and import files of devices.
+        case setup
     }
 
     package var permissions: Set<Permission> {

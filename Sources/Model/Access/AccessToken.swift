@@ -19,11 +19,15 @@ package struct AccessToken: Hashable, Sendable {
     package var revokedAt: Timestamp?
     /// Accurate to within some minutes. `nil` if the token was never used.
     package var lastUsedAt: Timestamp?
+    /// Whether the record is an invitation that no person has accepted. Its secret only serves to accept it, until
+    /// ``expiresAt``.
+    package var isInvitation: Bool
 
     package init(
         id: Int64, name: String, role: AccessRole, topic: String?, createdAt: Timestamp, createdBy: String,
-        expiresAt: Timestamp?, revokedAt: Timestamp?, lastUsedAt: Timestamp?
+        expiresAt: Timestamp?, revokedAt: Timestamp?, lastUsedAt: Timestamp?, isInvitation: Bool = false
     ) {
+        self.isInvitation = isInvitation
         self.id = id
         self.name = name
         self.role = role
@@ -38,9 +42,13 @@ package struct AccessToken: Hashable, Sendable {
     /// The name by which `people` may know its holder; `nil` for a token of a sign-in link.
     package var nameOfHolder: String? { name.hasPrefix(Self.linkPrefix) ? nil : name }
 
-    package func isGood(at now: Timestamp) -> Bool {
-        revokedAt == nil && expiresAt.map { now < $0 } ?? true
-    }
+    /// Returns whether the token authenticates its holder. An invitation does not.
+    package func isGood(at now: Timestamp) -> Bool { !isInvitation && isCurrent(at: now) }
+
+    /// Returns whether the record is an invitation that a person may accept.
+    package func isOpenInvitation(at now: Timestamp) -> Bool { isInvitation && isCurrent(at: now) }
+
+    private func isCurrent(at now: Timestamp) -> Bool { revokedAt == nil && expiresAt.map { now < $0 } ?? true }
 }
 
 /// A signed-in session of a web page.

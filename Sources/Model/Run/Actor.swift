@@ -114,6 +114,14 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case storeMoved = "store_moved"
     case tokenCreated = "token_created"
     case tokenRevoked = "token_revoked"
+    /// The role or the app of a token was changed.
+    case tokenChanged = "token_changed"
+    case personInvited = "person_invited"
+    case personJoined = "person_joined"
+    /// The key of an app was uploaded on a page.
+    case keyUploaded = "key_uploaded"
+    /// An app or a test device was added to the configuration, or removed, on a page.
+    case configurationChanged = "configuration_changed"
     case segmentDefined = "segment_defined"
     case segmentChanged = "segment_changed"
     case segmentRemoved = "segment_removed"

@@ -39,23 +39,81 @@ extension RelationalStore {
             try db.first(
                 """
                 SELECT EXISTS (
-                    SELECT 1 FROM access_token WHERE revoked_at IS NULL AND substr(name, 1, length($1)) <> $1
+                    SELECT 1 FROM access_token
+                    WHERE revoked_at IS NULL AND NOT is_invitation AND substr(name, 1, length($1)) <> $1
                 )
                 """, AccessToken.linkPrefix
             ) { try $0.bool(0) } ?? false
         }
     }
 
-    package func revokeAccessToken(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
+    package func revokeAccessToken(
+        _ text: String, keepsAdmin: Bool, by actor: Actor, now: Timestamp
+    ) async throws -> AccessToken {
         try await transaction(.durable) { db in
             let rows = AccessTokenRow(db)
-            let found =
-                try Int64(text).map { try rows.fetch("id = $1\(Session.dialect.lock)", $0).first } ?? rows.named(text)
-            guard var token = found else { throw StoreError.noSuchAccessToken(text) }
+            // Two admins must not remove each other at the same time.
+            if keepsAdmin { try db.lock(table: "access_token") }
+            guard var token = try rows.locked(text) else { throw StoreError.noSuchAccessToken(text) }
             guard token.revokedAt == nil else { return token }
+            if keepsAdmin { try rows.requireOtherAdmin(than: token, now: now) }
             try rows.revoke(token.id, now: now)
             token.revokedAt = now
             try db.record(.tokenRevoked, by: actor, token.summary, now: now)
+            return token
+        }
+    }
+
+    package func changeAccessToken(
+        _ text: String, role: AccessRole, topic: String?, by actor: Actor, now: Timestamp
+    ) async throws -> AccessToken {
+        try await transaction(.durable) { db in
+            let rows = AccessTokenRow(db)
+            try db.lock(table: "access_token")
+            guard let token = try rows.locked(text), token.isGood(at: now) else {
+                throw StoreError.noSuchAccessToken(text)
+            }
+            var changed = token
+            (changed.role, changed.topic) = (role, topic)
+            guard changed != token else { return token }
+            if role != .admin || topic != nil { try rows.requireOtherAdmin(than: token, now: now) }
+            try rows.change(changed)
+            try db.record(.tokenChanged, by: actor, "\(changed.summary); before: \(token.summary)", now: now)
+            return changed
+        }
+    }
+
+    package func invite(_ invitation: AccessToken, secretHash: String, by actor: Actor) async throws -> AccessToken {
+        try await transaction(.durable) { db in
+            let rows = AccessTokenRow(db)
+            try db.lock(table: "access_token")
+            var made = invitation
+            if let earlier = try rows.fetch("name = $1 LIMIT 1", invitation.name).first {
+                guard earlier.isInvitation else { throw StoreError.accessTokenExists(name: invitation.name) }
+                made.id = earlier.id
+                try rows.replace(made, secretHash: secretHash)
+            } else {
+                guard let inserted = try rows.insert(invitation, secretHash: secretHash) else {
+                    throw StoreError.accessTokenExists(name: invitation.name)
+                }
+                made = inserted
+            }
+            try db.record(.personInvited, by: actor, made.summary, now: made.createdAt)
+            return made
+        }
+    }
+
+    package func acceptInvitation(
+        secretHash: String, newHash: String, by actor: Actor, now: Timestamp
+    ) async throws -> AccessToken? {
+        try await transaction(.durable) { db in
+            let rows = AccessTokenRow(db)
+            guard var token = try rows.fetch("secret_hash = $1\(Session.dialect.lock)", secretHash).first,
+                token.isOpenInvitation(at: now)
+            else { return nil }
+            (token.isInvitation, token.expiresAt) = (false, nil)
+            try rows.replace(token, secretHash: newHash)
+            try db.record(.personJoined, by: actor, token.summary, now: now)
             return token
         }
     }
@@ -127,7 +185,7 @@ private struct AccessTokenRow<Session: SQLSession> {
 
     private static func select(_ condition: String) -> SQLStatement {
         """
-        SELECT id, name, role, topic, created_at, created_by, expires_at, revoked_at, last_used_at
+        SELECT id, name, role, topic, created_at, created_by, expires_at, revoked_at, last_used_at, is_invitation
         FROM access_token WHERE \(condition)
         """
     }
@@ -144,15 +202,50 @@ private struct AccessTokenRow<Session: SQLSession> {
     func insert(_ token: AccessToken, secretHash: String) throws -> AccessToken? {
         let id = try db.first(
             """
-            INSERT INTO access_token (secret_hash, name, role, topic, created_at, created_by, expires_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            INSERT INTO access_token (secret_hash, name, role, topic, created_at, created_by, expires_at, is_invitation)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             \(Session.dialect.unlessThere("(name) WHERE revoked_at IS NULL")) RETURNING id
             """, secretHash, token.name, token.role.rawValue, token.topic, token.createdAt, token.createdBy,
-            token.expiresAt
+            token.expiresAt, token.isInvitation
         ) { try $0.int64(0) }
         var made = token
         if let id { made.id = id }
         return id == nil ? nil : made
+    }
+
+    /// Returns the token with this id, or the unrevoked one of this name, and locks it until the transaction ends.
+    func locked(_ text: String) throws -> AccessToken? {
+        try Int64(text).map { try fetch("id = $1\(Session.dialect.lock)", $0).first } ?? named(text)
+    }
+
+    /// Throws if a token is the last valid one of an admin of all apps.
+    func requireOtherAdmin(than token: AccessToken, now: Timestamp) throws {
+        func isAdmin(_ token: AccessToken) -> Bool {
+            token.role == .admin && token.topic == nil && token.isGood(at: now) && token.nameOfHolder != nil
+        }
+        guard isAdmin(token), try !list().contains(where: { $0.id != token.id && isAdmin($0) }) else { return }
+        throw StoreError.lastAdmin(name: token.name)
+    }
+
+    /// Changes the role and the app of a token and of its sessions.
+    func change(_ token: AccessToken) throws {
+        for (table, id) in [("access_token", "id"), ("web_session", "token_id")] {
+            try db.execute(
+                "UPDATE \(table) SET role = $2, topic = $3 WHERE \(id) = $1", token.id,
+                token.role.rawValue, token.topic)
+        }
+    }
+
+    /// Writes everything of a token anew but its name and id.
+    func replace(_ token: AccessToken, secretHash: String) throws {
+        try db.execute(
+            """
+            UPDATE access_token
+            SET secret_hash = $2, role = $3, topic = $4, created_at = $5, created_by = $6, expires_at = $7,
+                revoked_at = NULL, is_invitation = $8
+            WHERE id = $1
+            """, token.id, secretHash, token.role.rawValue, token.topic, token.createdAt, token.createdBy,
+            token.expiresAt, token.isInvitation)
     }
 
     /// Revokes a token and ends its sessions.
@@ -166,7 +259,7 @@ private struct AccessTokenRow<Session: SQLSession> {
             id: try row.int64(0), name: try row.text(1), role: try AccessRole(stored: try row.text(2)),
             topic: try row.textOrNil(3), createdAt: try row.timestamp(4), createdBy: try row.text(5),
             expiresAt: try row.timestampOrNil(6), revokedAt: try row.timestampOrNil(7),
-            lastUsedAt: try row.timestampOrNil(8))
+            lastUsedAt: try row.timestampOrNil(8), isInvitation: try row.bool(9))
     }
 }
 

@@ -30,7 +30,8 @@ enum BackupMarks {
         let tokens = try String.fetchAll(
             db,
             sql: """
-                SELECT name FROM access_token WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+                SELECT name FROM access_token
+                WHERE revoked_at IS NULL AND NOT is_invitation AND (expires_at IS NULL OR expires_at > :now)
                 ORDER BY name
                 """, arguments: ["now": now.milliseconds])
         var restored = RestoredStore(madeAt: mark.madeAt, restoredAt: now, runs: open, tokens: tokens)

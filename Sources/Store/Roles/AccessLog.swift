@@ -23,11 +23,38 @@ package protocol AccessLog: Sendable {
     /// (``AccessToken/linkPrefix``) does not count.
     func hasAccessTokens() async throws -> Bool
 
-    /// Revokes a token and ends its sessions, with an event. Nothing changes for a token that was revoked before.
+    /// Revokes a token or an invitation and ends its sessions, with an event. Nothing changes for a token that was
+    /// revoked before.
     ///
-    /// - Parameter text: an id, or the name of a token that is not revoked. Otherwise the method throws
-    ///   ``StoreError/noSuchAccessToken(_:)``.
-    func revokeAccessToken(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken
+    /// - Parameters:
+    ///   - text: an id, or the name of a token that is not revoked. Otherwise the method throws
+    ///     ``StoreError/noSuchAccessToken(_:)``.
+    ///   - keepsAdmin: whether to throw ``StoreError/lastAdmin(name:)`` instead of revoking the last valid token of an
+    ///     admin of all apps. Tokens of sign-in links do not count as such a token.
+    func revokeAccessToken(_ text: String, keepsAdmin: Bool, by actor: Actor, now: Timestamp) async throws
+        -> AccessToken
+
+    /// Changes the role and the app of a valid token and of its sessions, with an event.
+    ///
+    /// Throws ``StoreError/noSuchAccessToken(_:)`` for any other token, and ``StoreError/lastAdmin(name:)`` if no valid
+    /// token of an admin of all apps would be left.
+    func changeAccessToken(
+        _ text: String, role: AccessRole, topic: String?, by actor: Actor, now: Timestamp
+    ) async throws -> AccessToken
+
+    /// Records an invitation, with an event. It replaces an earlier invitation of the same name that no person has
+    /// accepted. Throws ``StoreError/accessTokenExists(name:)`` if a token has or had the name.
+    ///
+    /// - Parameter invitation: see ``AccessToken/isInvitation``. Its id is ignored.
+    func invite(_ invitation: AccessToken, secretHash: String, by actor: Actor) async throws -> AccessToken
+
+    /// Makes an open invitation a token that does not expire, with an event. Returns `nil`, and writes nothing, if
+    /// there is no open invitation with this secret, such as after it was accepted.
+    ///
+    /// - Parameter newHash: the hash of the token's secret, which replaces that of the invitation.
+    func acceptInvitation(
+        secretHash: String, newHash: String, by actor: Actor, now: Timestamp
+    ) async throws -> AccessToken?
 
     /// Records that the token was used at `now`.
     func markAccessTokenUsed(_ id: Int64, now: Timestamp) async throws

@@ -235,6 +235,7 @@ extension TransferTable {
         [
             "secret_hash": .text, "name": .text, "role": .text, "topic": .text, "created_at": .integer,
             "created_by": .text, "expires_at": .integer, "revoked_at": .integer, "last_used_at": .integer,
+            "is_invitation": .boolean,
         ])
 
     private static let webSession = TransferTable(

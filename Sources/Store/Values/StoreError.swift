@@ -100,6 +100,8 @@ package enum StoreError: Error, Hashable, Sendable {
     /// The approval request can no longer be signed.
     case approvalClosed(ApprovalRequest.State)
     case noSuchAccessToken(String)
+    /// The change would leave no access token of an admin of all apps.
+    case lastAdmin(name: String)
 }
 
 extension StoreError {
@@ -264,6 +266,9 @@ extension StoreError: CustomStringConvertible {
         case .accessTokenExists(let name):
             "an access token \"\(name)\" exists or existed, and names cannot be reused; give another name"
         case .runChanged(let run): "run \(run) has changed since you read it; reload it before you change it"
+        case .lastAdmin(let name):
+            "\(name) is the last admin of all apps, and some person must be able to manage people; give another person the "
+                + "role admin first"
         case .noSuchAccessToken(let text): "no access token \"\(text)\"; `fanfare tokens list` shows them"
         case .awaitsApproval(let run):
             "run \(run) waits for the approval of its next stage; `fanfare approve \(run) --stage N` approves it, "

@@ -10,7 +10,7 @@ import Synchronization
 /// API accepts no cookie. The pages accept a token only for signing in.
 struct Authenticator: Sendable {
     let link: OneTimeLink
-    private let cases: UseCases
+    let cases: UseCases
     private let limiter: AttemptLimiter
     private let refusals: RefusalReports
 
@@ -96,7 +96,7 @@ struct Authenticator: Sendable {
 
     /// Counts a wrong secret against its address. Reports it to the log and the audit log, if ``RefusalReports`` allows
     /// it. Throws 429 if the address has sent too many wrong secrets.
-    private func refused(_ context: WebContext) async throws {
+    func refused(_ context: WebContext) async throws {
         let address = context.clientAddress
         if let count = refusals.count(address) {
             context.logger.warning(

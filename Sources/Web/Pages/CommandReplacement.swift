@@ -24,7 +24,7 @@ enum CommandReplacement {
         case "test-send": return "a test send"
         case "validate": return "the page Campaigns"
         case "schedule": return "the page Calendar"
-        case "tokens": return "the page People and tokens"
+        case "tokens": return "the page People"
         case "changes": return "the page of waiting changes"
         case "stop": return "the page Stop"
         case "audit": return "the page Audit"

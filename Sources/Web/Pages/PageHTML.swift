@@ -26,7 +26,7 @@ struct PageHTML: Hashable, Sendable {
 
     private static let pages = [
         "Broadcasts": "/", "Campaigns": "/campaigns", "Calendar": "/calendar", "Approvals": "/approvals",
-        "People and tokens": "/tokens", "Stop": "/stops", "Audit": "/audit", "Health": "/health",
+        "People": "/people", "Stop": "/stops", "Audit": "/audit", "Health": "/health",
     ]
 
     private static func element(_ iso: String) -> String? {

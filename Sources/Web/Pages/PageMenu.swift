@@ -60,7 +60,7 @@ extension PageMenu {
             "Admin",
             [
                 Page(address: approvals, label: "Approvals"),
-                Page(address: "/tokens", label: "People and tokens", permission: .tokens),
+                Page(address: "/people", label: "People", permission: .tokens, below: ["/tokens"]),
                 Page(address: "/audit", label: "Audit"), Page(address: "/health", label: "Health"),
                 Page(address: "/stops", label: "Stop", permission: .halt), Page(address: "/setup", label: "Setup"),
                 Page(address: "/guide", label: "Guide"),

@@ -33,7 +33,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case segmentForm = "segment-form"
     /// The count of an expression, as a fragment of a page.
     case count
-    case audit, health, tokens, setup
+    case audit, health, setup, people, join
+    case setupImport = "setup-import"
     case approvals, approval
     case plans, plan
     /// The state of a test alone, without a page.
@@ -90,7 +91,9 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .count: PackageResources.count_mustache
         case .audit: PackageResources.audit_mustache
         case .health: PackageResources.health_mustache
-        case .tokens: PackageResources.tokens_mustache
+        case .people: PackageResources.people_mustache
+        case .join: PackageResources.join_mustache
+        case .setupImport: PackageResources.setup_import_mustache
         case .setup: PackageResources.setup_mustache
         case .approvals: PackageResources.approvals_mustache
         case .plans: PackageResources.plans_mustache

@@ -23,10 +23,9 @@ package struct RunPeople: Sendable {
     }
 
     var facts: [PlanView.Fact] {
-        let facts = [
-            ("Started by", createdBy ?? ""), ("Written by", authors.joined(separator: ", ")),
-            ("Approved by", approvedBy.joined(separator: ", ")),
-        ]
+        let facts = [("Started by", [createdBy ?? ""]), ("Written by", authors), ("Approved by", approvedBy)].map {
+            ($0.0, $0.1.map(PersonName.shown).joined(separator: ", "))
+        }
         return facts.filter { !$0.1.isEmpty }.map { .init(name: $0.0, value: $0.1) }
     }
 }

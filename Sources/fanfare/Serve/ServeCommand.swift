@@ -57,18 +57,24 @@ struct ServeCommand: AsyncParsableCommand {
             try await .registered($0, store, by: actor, clock: clock, logger: logger)
         }
         let source = settings.source
+        let credentials = CredentialWatch(logger: logger) { reloading.configuration }
+        credentials.look()
+        let environment = ProcessInfo.processInfo.environment
         let cases = UseCases(
             store: store, senders: session.senders, clock: clock,
             diagnosis: {
                 DiagnoseInstallation(
-                    source: source, environment: ProcessInfo.processInfo.environment, probes: .ofThisProcess,
-                    now: clock.now())
+                    source: source, environment: environment, probes: .ofThisProcess, now: clock.now())
+            },
+            tools: SetupTools(source: source, environment: environment, probes: .ofThisProcess) {
+                _ = try await reloading.readConfiguration()
+                senders.reload()
+                credentials.look(isAnew: true)
             }
         ) { reloading.configuration }
+        cases.uploads.sweep()
         // The first page that shows the state of the installation then has it.
         _ = await cases.installation?.latest()
-        let credentials = CredentialWatch(logger: logger) { reloading.configuration }
-        credentials.look()
         let scrape = Operations.Scrape(
             tokens: tokens, senders: session.senders, credentials: credentials,
             configuration: { reloading.configuration }, status: { daemon.status })

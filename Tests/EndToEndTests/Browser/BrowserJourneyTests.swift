@@ -15,7 +15,7 @@ struct `The pages in a browser` {
         "/campaigns/new-podcast?view=files", "/new", "/setup", "/new/campaign",
         "/new/template?name=summer", "/templates", "/templates/new-podcast",
         "/runs/1/correction?v.title=Other", "/calendar", "/segments", "/segments/podcast-fans", "/devices",
-        "/devices?find=install-1", "/audit", "/health", "/tokens",
+        "/devices?find=install-1", "/audit", "/health", "/people",
     ]
 
     @Test func `every page is fit for everybody, light and dark, wide and narrow`() async throws {

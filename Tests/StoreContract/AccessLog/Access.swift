@@ -38,7 +38,7 @@ extension AccessLogContract {
             let anna = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
             _ = try await store.createAccessToken(token("ben", expiresAt: noon), secretHash: hash(3), by: "amy")
             await requireTaken(store, "anna")
-            _ = try await store.revokeAccessToken("\(anna.id)", by: "amy", now: noon)
+            _ = try await store.revokeAccessToken("\(anna.id)", keepsAdmin: false, by: "amy", now: noon)
             await requireTaken(store, "anna")
             await requireTaken(store, "ben")
             #expect(try await store.accessToken(secretHash: hash(2)) == nil)
@@ -48,7 +48,7 @@ extension AccessLogContract {
             let anna = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
             let link = try await store.createAccessToken(
                 token(AccessToken.linkPrefix + "1"), secretHash: hash(2), by: "amy")
-            _ = try await store.revokeAccessToken("\(anna.id)", by: "amy", now: noon)
+            _ = try await store.revokeAccessToken("\(anna.id)", keepsAdmin: false, by: "amy", now: noon)
             #expect(try await store.tokenNames(of: [anna.id, link.id, link.id + 1]) == [anna.id: "anna"])
             #expect(try await store.tokenNames(of: []) == [:])
         }
@@ -62,13 +62,15 @@ extension AccessLogContract {
         Promise("a revoked access token stays on record, and every change of one is in the audit") { store in
             let first = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
             let later = noon + .seconds(1)
-            let revoked = try await store.revokeAccessToken("\(first.id)", by: "ben", now: later)
+            let revoked = try await store.revokeAccessToken("\(first.id)", keepsAdmin: false, by: "ben", now: later)
             #expect(revoked.revokedAt == later && !revoked.isGood(at: later))
-            #expect(try await store.revokeAccessToken("\(first.id)", by: "ben", now: noon + .seconds(2)) == revoked)
+            let again = try await store.revokeAccessToken(
+                "\(first.id)", keepsAdmin: false, by: "ben", now: noon + .seconds(2))
+            #expect(again == revoked)
             #expect(try await store.accessToken(secretHash: hash(1)) == revoked)
             #expect(try await store.hasAccessTokens() == false)
             await #expect(throws: StoreError.noSuchAccessToken("anna")) {
-                _ = try await store.revokeAccessToken("anna", by: "ben", now: noon)
+                _ = try await store.revokeAccessToken("anna", keepsAdmin: false, by: "ben", now: noon)
             }
             let events = try await store.events(run: nil, since: nil, limit: 9)
             #expect(events.map(\.kind) == ["token_created", "token_revoked"])
@@ -78,6 +80,97 @@ extension AccessLogContract {
             let made = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
             for seconds in [5, 3] { try await store.markAccessTokenUsed(made.id, now: noon + .seconds(seconds)) }
             #expect(try await store.accessTokens().map(\.lastUsedAt) == [noon + .seconds(5)])
+        }
+    }
+
+    private static func admin(_ name: String, topic: String? = nil, expiresAt: Timestamp? = nil) -> AccessToken {
+        var made = token(name, topic: topic, expiresAt: expiresAt)
+        made.role = .admin
+        return made
+    }
+
+    private static func invitation(_ name: String) -> AccessToken {
+        var made = token(name, topic: wendercast, expiresAt: noon + .seconds(9))
+        made.isInvitation = true
+        return made
+    }
+
+    @PromiseList static var people: [Promise] {
+        Promise("an invitation is no token, and is accepted once, before it ends") { store in
+            let made = try await store.invite(invitation("anna"), secretHash: hash(1), by: "amy")
+            #expect(try await store.accessToken(secretHash: hash(1)) == made)
+            #expect(!made.isGood(at: noon) && made.isOpenInvitation(at: noon))
+            #expect(try await store.hasAccessTokens() == false)
+            #expect(try await store.createSession(session(made), secretHash: hash(5), by: "x") == false)
+            let late = noon + .seconds(9)
+            #expect(
+                try await store.acceptInvitation(secretHash: hash(1), newHash: hash(2), by: "anna", now: late) == nil)
+            let joined = try #require(
+                try await store.acceptInvitation(secretHash: hash(1), newHash: hash(2), by: "anna", now: noon))
+            #expect(joined.id == made.id && joined.isGood(at: noon + .seconds(99)) && joined.topic == wendercast)
+            #expect(try await store.accessToken(secretHash: hash(2)) == joined)
+            #expect(try await store.accessToken(secretHash: hash(1)) == nil)
+            for secret in [hash(1), hash(2)] {
+                #expect(
+                    try await store.acceptInvitation(secretHash: secret, newHash: hash(3), by: "x", now: noon) == nil)
+            }
+            #expect(try await store.hasAccessTokens())
+            let events = try await store.events(run: nil, since: nil, limit: 9)
+            #expect(events.map(\.kind) == ["person_invited", "person_joined"])
+            #expect(events.map(\.actor.name) == ["amy", "anna"])
+        }
+        Promise("a later invitation replaces one that was not accepted, and no token") { store in
+            let first = try await store.invite(invitation("anna"), secretHash: hash(1), by: "amy")
+            _ = try await store.revokeAccessToken("anna", keepsAdmin: true, by: "amy", now: noon)
+            #expect(
+                try await store.acceptInvitation(secretHash: hash(1), newHash: hash(9), by: "x", now: noon) == nil)
+            let second = try await store.invite(invitation("anna"), secretHash: hash(2), by: "amy")
+            #expect(second.id == first.id && second.revokedAt == nil)
+            #expect(try await store.accessToken(secretHash: hash(1)) == nil)
+            _ = try await store.acceptInvitation(secretHash: hash(2), newHash: hash(3), by: "anna", now: noon)
+            await #expect(throws: StoreError.accessTokenExists(name: "anna")) {
+                _ = try await store.invite(invitation("anna"), secretHash: hash(4), by: "amy")
+            }
+            await requireTaken(store, "anna")
+        }
+        Promise("a changed role and app hold for the token and its sessions") { store in
+            let anna = try await store.createAccessToken(token("anna"), secretHash: hash(1), by: "amy")
+            #expect(try await store.createSession(session(anna), secretHash: hash(2), by: "x"))
+            let changed = try await store.changeAccessToken(
+                "anna", role: .viewer, topic: wendercast, by: "amy", now: noon)
+            #expect(changed.role == .viewer && changed.topic == wendercast)
+            #expect(try await store.accessToken(secretHash: hash(1)) == changed)
+            let found = try await store.session(secretHash: hash(2))
+            #expect(found?.role == .viewer && found?.topic == wendercast)
+            let kinds = try await store.events(run: nil, since: nil, limit: 9).map(\.kind)
+            #expect(kinds == ["token_created", "signed_in", "token_changed"])
+            for name in ["ben", "99"] {
+                await #expect(throws: StoreError.noSuchAccessToken(name)) {
+                    _ = try await store.changeAccessToken(name, role: .viewer, topic: nil, by: "amy", now: noon)
+                }
+            }
+        }
+        Promise("the last admin of all apps keeps the access") { store in
+            _ = try await store.createAccessToken(admin("anna"), secretHash: hash(1), by: "amy")
+            // None of these could manage people: of one app, ended, of a link, and a mere invitation.
+            _ = try await store.createAccessToken(admin("ben", topic: wendercast), secretHash: hash(2), by: "amy")
+            _ = try await store.createAccessToken(admin("cem", expiresAt: noon), secretHash: hash(3), by: "amy")
+            _ = try await store.createAccessToken(
+                admin(AccessToken.linkPrefix + "1"), secretHash: hash(4), by: "amy")
+            var invited = admin("dora", expiresAt: noon + .seconds(9))
+            invited.isInvitation = true
+            _ = try await store.invite(invited, secretHash: hash(5), by: "amy")
+            await #expect(throws: StoreError.lastAdmin(name: "anna")) {
+                _ = try await store.revokeAccessToken("anna", keepsAdmin: true, by: "amy", now: noon)
+            }
+            for (role, topic) in [(AccessRole.viewer, nil), (.admin, wendercast)] {
+                await #expect(throws: StoreError.lastAdmin(name: "anna")) {
+                    _ = try await store.changeAccessToken("anna", role: role, topic: topic, by: "amy", now: noon)
+                }
+            }
+            _ = try await store.changeAccessToken("ben", role: .admin, topic: nil, by: "amy", now: noon)
+            _ = try await store.changeAccessToken("anna", role: .viewer, topic: nil, by: "amy", now: noon)
+            _ = try await store.revokeAccessToken("ben", keepsAdmin: false, by: "amy", now: noon)
         }
     }
 
@@ -100,7 +193,7 @@ extension AccessLogContract {
             for (number, holder) in [(3, anna), (4, ben)] {
                 #expect(try await store.createSession(session(holder), secretHash: hash(number), by: "x"))
             }
-            _ = try await store.revokeAccessToken("anna", by: "amy", now: noon)
+            _ = try await store.revokeAccessToken("anna", keepsAdmin: false, by: "amy", now: noon)
             #expect(try await store.session(secretHash: hash(3)) == nil)
             #expect(try await store.session(secretHash: hash(4)) == session(ben))
             #expect(try await store.createSession(session(anna), secretHash: hash(5), by: "x") == false)

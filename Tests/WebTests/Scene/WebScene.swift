@@ -44,10 +44,13 @@ struct WebScene: Sendable {
 
     /// The server lives while the body runs.
     ///
-    /// - Parameter change: of the configuration, whose folders are `campaigns` and `templates` in the scene's folder.
+    /// - Parameters:
+    ///   - change: of the configuration, whose folders are `campaigns` and `templates` in the scene's folder.
+    ///   - tools: what changes the configuration and keys, for the pages of the setup.
     static func with(
         _ change: (inout Configuration) -> Void = { _ in }, limits: ServerLimits = ServerLimits(),
         sources: OperationsSources = OperationsSources(registry: PrometheusRegistry()),
+        tools: ((TemporaryDirectory, HeldConfiguration) throws -> SetupTools)? = nil,
         _ body: (WebScene) async throws -> Void
     ) async throws {
         let sending = try PipelineScene()
@@ -66,8 +69,10 @@ struct WebScene: Sendable {
         change(&configuration)
         let clock = sending.clock
         let senders = SenderFolder(besideStore: configuration.store, command: "test", now: { clock.now })
-        let final = configuration
-        let cases = UseCases(store: sending.store, senders: senders, clock: clock.clock) { final }
+        let held = HeldConfiguration(configuration)
+        let cases = UseCases(
+            store: sending.store, senders: senders, clock: clock.clock, tools: try tools?(folder, held)
+        ) { held.value }
         let secrets = try await Secrets(ManageAccess(store: sending.store), now: clock.now)
         let guide = Guide(reference: [GuidePage(name: "Reference.md", text: "# Reference\n\nNone.")])
         let webConsole = try WebConsole(
@@ -165,6 +170,18 @@ struct WebScene: Sendable {
 
     private static func encoded(_ text: String) -> String {
         text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
+    }
+}
+
+/// The configuration of a scene, which a test may replace as a reload does.
+final class HeldConfiguration: Sendable {
+    private let held: Mutex<Configuration>
+
+    init(_ configuration: Configuration) { held = Mutex(configuration) }
+
+    var value: Configuration {
+        get { held.withLock { $0 } }
+        set { held.withLock { $0 = newValue } }
     }
 }
 

@@ -38,7 +38,7 @@ struct TokenOperations: Sendable {
                 method: .delete, path: "/tokens/{token}", id: "revokeToken", subject: "Tokens",
                 about: "Revokes a token, and the sessions that were opened with it.", permission: .tokens,
                 parameters: [Self.token], answers: [.init(.ok, "The token.", .json(AccessTokenResult.self))],
-                problems: [.notFound, .serviceUnavailable], handle: revoke),
+                problems: [.notFound, .conflict, .serviceUnavailable], handle: revoke),
         ]
     }
 
@@ -55,7 +55,8 @@ struct TokenOperations: Sendable {
 
     @Sendable private func revoke(_ request: APIRequest) async throws -> Response {
         try request.caller.requireAllApps(for: "tokens")
-        let token = try await cases.access.revoke(request.path("token"), by: request.caller.actor, now: cases.now)
+        let token = try await cases.access.revoke(
+            request.path("token"), keepsAdmin: true, by: request.caller.actor, now: cases.now)
         return try .json(AccessTokenResult(token, now: cases.now))
     }
 

@@ -103,7 +103,7 @@ extension ApprovalPage {
         note = approval.note
         sentTo = result.sentTo.isEmpty ? nil : result.sentTo
         isProduction = result.sentTo.contains(PushEnvironment.production.warningName)
-        authors = approval.authors.joined(separator: ", ")
+        authors = approval.authors.map(PersonName.shown).joined(separator: ", ")
         signatures = approval.signatures.map(Signature.init)
         self.source = source
         (corrects, sinceRun) = (approval.corrects, approval.isOpen ? result.sinceRun : nil)
@@ -162,9 +162,10 @@ extension ApprovalResult {
         case .used: "Sent" + (run.map { " as run \($0)." } ?? ".")
         case .rejected:
             signatures.first(where: \.isRejection).map { no in
-                "Rejected by \(no.by), \(no.signedAt.shownTime)" + (no.reason.map { ": \($0)" } ?? ".")
+                "Rejected by \(PersonName.shown(no.by)), \(no.signedAt.shownTime)"
+                    + (no.reason.map { ": \($0)" } ?? ".")
             } ?? "Rejected."
-        case .withdrawn: "Withdrawn by \(askedBy), who had requested it."
+        case .withdrawn: "Withdrawn by \(PersonName.shown(askedBy)), who had requested it."
         case .replaced: "Replaced: the plan of this occurrence has changed; see the new request."
         case .lapsed: "Lapsed: it was not sent in time."
         case .open, nil: ""
@@ -186,7 +187,7 @@ extension ApprovalList.Row {
         if approval.state == ApprovalRequest.State.rejected.rawValue { colour = "rejected" }
         reach = approval.reach.grouped
         devices = approval.reach.counted("device")
-        asked = "\(approval.askedBy), \(approval.askedAt.shownTime)"
+        asked = "\(PersonName.shown(approval.askedBy)), \(approval.askedAt.shownTime)"
         outcome = approval.run == nil ? approval.outcome : ""
         run = approval.run
         // A correction is asked for again on its own page.
@@ -199,7 +200,7 @@ extension ApprovalList.Row {
 extension ApprovalPage.Signature {
     init(_ signature: ApprovalResult.Signature) {
         summary =
-            "\(signature.isRejection ? "Rejected" : "Signed") by \(signature.by), \(signature.signedAt.shownTime)"
+            "\(signature.isRejection ? "Rejected" : "Signed") by \(PersonName.shown(signature.by)), \(signature.signedAt.shownTime)"
             + (signature.isRejection ? "" : ", good until \(signature.lapsesAt.shownTime)")
             + (signature.reason.map { ": \($0)" } ?? "")
         fault = signature.fault

@@ -87,7 +87,7 @@ extension AuditPages.Page.Event {
         at = PageHTML(time: event.at)
         kind = event.kind.withSpaces
         kindAddress = AuditPages.address([("kind", event.kind)])
-        actor = event.actorShown
+        actor = PersonName.shown(event.actorShown)
         actorAddress = AuditPages.address([("actor", event.actor)])
         runAddress = event.run.map { "/runs/\($0)" }
         runName = event.run.map { "\(event.campaign ?? "run") \($0)" }

@@ -60,7 +60,7 @@ struct FileEditing: Sendable {
         if case .changedMeanwhile(_, let etag) = refusal {
             let theirs = try await theirs(insteadOf: draft, etag: etag)
             let waiting = theirs.author.map { author in
-                "\(author)'s text waits for release and was not overwritten: compare the two texts, and save yours "
+                "\(PersonName.shown(author))'s text waits for release and was not overwritten: compare the two texts, and save yours "
                     + "again to replace theirs"
             }
             editor.conflict = .init(

@@ -71,7 +71,7 @@ struct ChangesPage: Sendable {
             let change = detail.change
             id = "change-\(change.id)"
             heading = "\(change.kind) \(change.name)"
-            summary = "\(change.author), \(change.askedAt.shownTime)"
+            summary = "\(PersonName.shown(change.author)), \(change.askedAt.shownTime)"
             address = "/changes/\(change.id)"
             text = detail.text
             current = detail.current

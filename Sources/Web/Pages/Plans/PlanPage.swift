@@ -30,7 +30,7 @@ extension PlanList.Row {
         excerpt = plan.definition.excerpt(in: []) ?? "a silent push"
         reach = (try? plan.result.reach.grouped) ?? ""
         (state, mark) = (step.summary, PlanPage.mark(step))
-        made = "\(plan.madeBy), \(plan.madeAt.iso8601.shownTime)"
+        made = "\(PersonName.shown(plan.madeBy)), \(plan.madeAt.iso8601.shownTime)"
     }
 }
 
@@ -91,7 +91,7 @@ extension PlanPage {
             change = Link(address: CampaignPage.address(plan.file, input) + "#try", label: "Change the values")
         }
         excerpt = definition.excerpt(in: [])
-        made = "\(plan.madeBy), \(plan.madeAt.iso8601.shownTimeAndZone)"
+        made = "\(PersonName.shown(plan.madeBy)), \(plan.madeAt.iso8601.shownTimeAndZone)"
         (state, mark) = (step.summary, Self.mark(step))
         self.plan = PlanView(result, isNow: !plan.isScheduled)
         values = definition.variables.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value) }
@@ -160,11 +160,12 @@ extension PlanPage {
         switch step {
         case .refused(let why): "\(why.prefix(1).uppercased())\(why.dropFirst())."
         case .needsApproval(let rule): "Before it can be sent: \(rule)."
-        case .awaitingApproval(let asked): "Requested by \(asked.askedBy), \(asked.askedAt.shownTime)."
+        case .awaitingApproval(let asked):
+            "Requested by \(PersonName.shown(asked.askedBy)), \(asked.askedAt.shownTime)."
         case .approved: "It has all signatures: it may be sent."
         case .rejected(let asked):
             asked.signatures.first(where: \.isRejection).map { no in
-                "Rejected by \(no.by)" + (no.reason.map { ": \($0)." } ?? ", without a reason.")
+                "Rejected by \(PersonName.shown(no.by))" + (no.reason.map { ": \($0)." } ?? ", without a reason.")
                     + " \(change), or request approval again."
             } ?? "Rejected."
         case .incomplete, .scheduled, .ready, .outdated, .sent: nil

@@ -81,12 +81,12 @@ struct RunPage: Sendable {
         emergencyOverride =
             events.lazy.filter { $0.kind == EventKind.overridden.rawValue }.compactMap { event in
                 EmergencyOverride.reason(in: event.detail).map {
-                    "Started without its signatures by \(event.actorShown): \($0)"
+                    "Started without its signatures by \(PersonName.shown(event.actorShown)): \($0)"
                 }
             }.first
         self.events = events.reversed().map {
             Event(
-                at: PageHTML(time: $0.at), kind: $0.kind.withSpaces, actor: $0.actorShown,
+                at: PageHTML(time: $0.at), kind: $0.kind.withSpaces, actor: PersonName.shown($0.actorShown),
                 detail: PageHTML(message: $0.detail))
         }
         if !run.state.isFinal, run.state != .paused, caller.role.may(.halt) { stopAddress = "/runs/\(run.id)/stop" }

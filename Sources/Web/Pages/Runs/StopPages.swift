@@ -23,7 +23,7 @@ struct StopBanner: Sendable {
     init(_ stop: StopInForce, _ caller: Caller) {
         let order = stop.order
         what = order.scope.summary
-        by = order.by
+        by = PersonName.shown(order.by)
         at = PageHTML(time: order.at.iso8601)
         reason = order.reason
         let count = stop.runs.reduce(0) { $0 + $1.startedAfter }

@@ -1,0 +1,26 @@
+import Foundation
+
+/// The names of people and programs on pages. Records hold accounts and actors, such as `token:ann` and
+/// `ann (signed in)`; a page shows `ann`.
+enum PersonName {
+    /// Returns a recorded account or actor as a page shows it. An account of the command line, of a timer or of git
+    /// stays recognizable as one. Any other text is returned unchanged.
+    static func shown(_ text: String) -> String {
+        for (prefix, suffix) in prefixes where text.hasPrefix(prefix) && text.utf8.count > prefix.utf8.count {
+            return String(text.dropFirst(prefix.count)) + suffix
+        }
+        for (ending, suffix) in endings where text.hasSuffix(ending) && text.utf8.count > ending.utf8.count {
+            return String(text.dropLast(ending.count)) + suffix
+        }
+        if let match = text.wholeMatch(of: #/(.+) \(uid \d+\)/#) { return "\(match.1) (command line)" }
+        return text
+    }
+
+    private static let prefixes = [
+        ("token:", ""), ("proxy:", ""), ("os:", " (command line)"), ("git:", " (git)"),
+        ("ed25519:", " (signature file)"),
+    ]
+
+    /// A session and a proxy both mean the person at a page. A token in a request belongs to a program.
+    private static let endings = [(" (signed in)", ""), (" (proxy)", ""), (" (token)", " (API)")]
+}
