@@ -54,6 +54,7 @@ struct CampaignTemplateTests {
         guard let result = try? ResultJSON.value(PlanResult.self, from: json) else { preconditionFailure("plan") }
         var plan = PlanView(result, isNow: true)
         plan.moreWaves = "and 2 more"
+        plan.facts[0].code = "x"
         return plan
     }
 

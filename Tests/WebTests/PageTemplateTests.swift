@@ -79,7 +79,8 @@ struct PageTemplateTests {
             phone.lookedUp = ["loc-key X"]
             phone.headline?.rest = "t"
             phone.subhead?.rest = "t"
-            let fact = ApprovalPage.Fact(name: "a", now: "b", before: "c", differs: true)
+            let fact = ApprovalPage.Fact(
+                name: "a", now: "b", before: "c", differs: true, code: "d", codeBefore: "e")
             return ApprovalPage(
                 plan: approval, note: "n", sentTo: "PRODUCTION", isProduction: true, authors: "a",
                 signatures: [.init(summary: "a", fault: "b")], next: "c",
