@@ -64,6 +64,7 @@ package struct UseCases: Sendable {
     package var stopping: StopSending { StopSending(store: store, senders: senders, clock: clock) }
     package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
     package var approving: ApprovePlans { ApprovePlans(store: store, rules: configuration().approvals) }
+    package var values: GiveValues { GiveValues(store: store) }
     package var plans: KeepPlans { KeepPlans(store: store, rules: configuration().approvals) }
     package var correcting: CorrectRun {
         CorrectRun(
@@ -107,6 +108,9 @@ package struct UseCases: Sendable {
     package func planning(_ topic: String) -> PlanCampaign {
         PlanCampaign(store: store, configuration: configuration(), topic: topic)
     }
+
+    /// Returns the values that people gave for coming starts of schedules.
+    package func startValues() async throws -> StartValues { try await .read(store, now: now) }
 
     /// Returns whether an error's text comes from the database itself.
     package static func quotesDatabase(_ error: any Error) -> Bool { (error as? StoreError)?.quotesDatabase == true }

@@ -15,6 +15,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case runs
     case correction
     case campaigns, campaign, calendar
+    case nextStart = "next-start"
     case templates, template
     case campaignFile = "campaign-file"
     case newFile = "new-file"
@@ -65,6 +66,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .runSlices: PackageResources.run_slices_mustache
         case .runs: PackageResources.runs_mustache
         case .correction: PackageResources.correction_mustache
+        case .nextStart: PackageResources.next_start_mustache
         case .campaigns: PackageResources.campaigns_mustache
         case .campaign: PackageResources.campaign_mustache
         case .templates: PackageResources.templates_mustache
