@@ -138,6 +138,12 @@ package struct UseCases: Sendable {
         try await files.requireStartsNothing(segment: name, try await store.segments(now: nil))
     }
 
+    /// Returns what uses each segment, in words: campaigns, waiting changes, settings, other segments and waiting runs.
+    package func users(ofSegments names: [String]) async throws -> [String: [String]] {
+        let known = try await store.segmentUsers(of: names)
+        return try await files.users(ofSegments: names).merging(known) { $0 + $1 }
+    }
+
     /// Removes a segment that neither the store nor the files need.
     package func removeSegment(_ name: String, by actor: Actor) async throws {
         try await segments.remove(name, usedBy: try await files.users(ofSegment: name), by: actor, now: now)

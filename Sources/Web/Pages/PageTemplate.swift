@@ -24,6 +24,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case campaignPhones = "campaign-phones"
     case campaignPlan = "campaign-plan"
     case campaignTroubles = "campaign-troubles"
+    case audienceChoices = "audience-choices"
     case composer
     case composerParts = "composer-parts"
     case composerFound = "composer-found"
@@ -79,6 +80,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .campaignPhones: PackageResources.campaign_phones_mustache
         case .campaignPlan: PackageResources.campaign_plan_mustache
         case .campaignTroubles: PackageResources.campaign_troubles_mustache
+        case .audienceChoices: PackageResources.audience_choices_mustache
         case .composer: PackageResources.composer_mustache
         case .composerParts: PackageResources.composer_parts_mustache
         case .composerFound: PackageResources.composer_found_mustache
