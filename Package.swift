@@ -185,7 +185,8 @@ let package = Package(
         .testTarget(
             name: "PostgresStoreTests",
             dependencies: [
-                "PostgresStore", "SQLiteStore", "Campaigns", "Sending", "RelationalStore", "Store", "StoreContract",
+                "PostgresStore", "SQLiteStore", "Campaigns", "Daemon", "Sending", "RelationalStore", "Store",
+                "StoreContract",
                 "Model", "Platform",
                 "TestSupport",
                 logging,

@@ -73,6 +73,7 @@ package struct UseCases: Sendable {
     package var stopping: StopSending { StopSending(store: store, senders: senders, clock: clock) }
     package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
     package var approving: ApprovePlans { ApprovePlans(store: store, rules: configuration().approvals) }
+    package var values: GiveValues { GiveValues(store: store) }
     package var plans: KeepPlans { KeepPlans(store: store, rules: configuration().approvals) }
     package var correcting: CorrectRun {
         CorrectRun(
@@ -117,6 +118,9 @@ package struct UseCases: Sendable {
         PlanCampaign(store: store, configuration: configuration(), topic: topic)
     }
 
+    /// Returns the values that people gave for coming starts of schedules.
+    package func startValues() async throws -> StartValues { try await .read(store, now: now) }
+
     /// Returns whether an error's text comes from the database itself.
     package static func quotesDatabase(_ error: any Error) -> Bool { (error as? StoreError)?.quotesDatabase == true }
 
@@ -141,6 +145,12 @@ package struct UseCases: Sendable {
     /// Throws if a change of a segment would change what starts automatically, for a caller who may not start runs.
     package func requireStartsNothing(segment name: String) async throws {
         try await files.requireStartsNothing(segment: name, try await store.segments(now: nil))
+    }
+
+    /// Returns what uses each segment, in words: campaigns, waiting changes, settings, other segments and waiting runs.
+    package func users(ofSegments names: [String]) async throws -> [String: [String]] {
+        let known = try await store.segmentUsers(of: names)
+        return try await files.users(ofSegments: names).merging(known) { $0 + $1 }
     }
 
     /// Removes a segment that neither the store nor the files need.

@@ -53,7 +53,7 @@ package struct WebConsole: Sendable {
             + SetupPages(cases: cases).routes
             + NewFilePages(cases: cases).routes + TemplatePages(cases: cases).routes
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
-            + PlanPages(cases: cases).routes
+            + NextStartPages(cases: cases).routes + PlanPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + PeoplePages(cases: cases).routes
             + JoinPages(authenticator: authenticator).routes

@@ -235,10 +235,49 @@ struct CheckFilesTests {
         var catalogue = CampaignCatalogue()
         catalogue.refresh(campaigns: "\(folder.path)/campaigns", templates: "\(folder.path)/templates")
         #expect(catalogue.ready.map(\.campaign.name) == ["empty", "full"] && catalogue.problems.isEmpty)
-        #expect(catalogue.ready.map(\.missingValues) == [["b"], []])
-        let coming = try ListSchedule(campaigns: catalogue.ready, zone: .gmt)
-            .coming([], count: 1, on: nil, now: Timestamp(seconds: 1_800_000_000)).result
-        #expect(coming.occurrences.map(\.failure) == ["will fail: no value for b", nil])
+        var coming = try ListSchedule(campaigns: catalogue.ready, zone: .gmt)
+            .coming([], count: 2, on: nil, now: Timestamp(seconds: 1_800_000_000))
+        let failure = "will fail: no value for b"
+        #expect(coming.result.occurrences.map(\.failure) == [failure, nil, failure, nil])
+        coming.values = Self.given(["b": "The Reef", "gone": "x"], to: [coming.entries[0].occurrence.key])
+        #expect(coming.result.occurrences.map(\.failure) == [nil, nil, failure, nil])
+        #expect(coming.result.occurrences.map(\.values) == [["b": "The Reef"], nil, nil, nil])
+    }
+
+    private static func given(_ values: [String: String], to keys: [String]) -> StartValues {
+        let now = Timestamp(seconds: 1_800_000_000)
+        let found = keys.map { key in
+            OccurrenceValues(
+                campaign: "empty", occurrence: key, startsAt: now, variables: values, givenAt: now, givenBy: "anna",
+                giver: "os:anna")
+        }
+        return StartValues(found, after: now)
+    }
+
+    @Test(
+        arguments: [
+            ([], .error, "{{b}} has no value when the schedule starts the campaign"),
+            (["2027-01-16T09:00"], .error, "{{b}} has no value when the schedule starts the campaign"),
+            (
+                ["2027-01-15T09:00"], .warning,
+                "the next start, Fri 15 Jan 09:00, has its values; the one after, Sat 16 Jan 09:00, has no value for b"
+            ),
+            (["2027-01-15T09:00", "2027-01-16T09:00"], nil, ""),
+        ] as [([String], Diagnostic.Severity?, String)])
+    func `a start with its own values is no error, and the next one without them a warning`(
+        keys: [String], severity: Diagnostic.Severity?, what: String
+    ) throws {
+        _ = try folder.write(
+            "template: long\nalert: {en: {title: Hello, body: \"About {{b}} of today\"}}\n", to: "templates/long.yaml")
+        _ = try folder.write(
+            Self.campaign("empty", "variables: {b: \"\"}\n" + Self.daily), to: "campaigns/empty.yaml")
+        let now = Timestamp(seconds: 1_800_000_000)
+        let files = CheckFiles(
+            configuration: nil, templates: "\(folder.path)/templates", configuredTemplates: { "" }, environment: [:],
+            now: now, values: Self.given(["b": "x"], to: keys))
+        let diagnostics = try files.check(["\(folder.path)/campaigns"]).diagnostics.filter { $0.rule == .neverFilled }
+        #expect(diagnostics.map(\.severity) == (severity.map { [$0] } ?? []), "\(diagnostics)")
+        #expect(diagnostics.first?.what.hasPrefix(what) ?? what.isEmpty, "\(diagnostics)")
     }
 
     @Test func `rules that nobody knows are errors`() throws {

@@ -232,7 +232,7 @@ import Testing
         let file = try campaign(changedAt: "2026-12-01T07:00")
         let noon = try Self.moment("2026-12-01T12:00")
         let occurrence = try #require(file.timetable?.occurrence(named: "2026-12-05T09:00"))
-        let definition = try file.definition(for: occurrence)
+        let definition = file.definition(for: occurrence)
         let plans = ApprovePlans(
             store: scene.store, rules: ApprovalRules(rules: [.init(above: 0, needs: 2, within: .seconds(86_400))]))
         func ask(_ occurrence: String, _ seconds: Int64) async throws -> String {

@@ -40,6 +40,34 @@ import Testing
         #expect(try place.fanfare("schedule", "--on", "tomorrow").status == 64)
     }
 
+    @Test func `a start without values is an error until it is given its own`() throws {
+        let place = try Installation(devices: 1)
+        #expect(try place.fanfare("devices", "import", "devices.csv").status == 0)
+        try campaign(place, "weekly", "{cron: \"0 18 * * FRI\", zone: UTC}")
+        let text = try place.folder.read("campaigns/weekly.yaml")
+        try place.folder.write(text.replacing("new-episode", with: "\"\""), to: "campaigns/weekly.yaml")
+        let failing = try place.fanfare("schedule", "weekly")
+        let key = String(try #require(failing.output.firstMatch(of: /(\S+); will fail: no value for reason/)).1)
+        let wrong = try place.fanfare("validate", "campaigns/weekly.yaml")
+        #expect(wrong.status == 65 && wrong.output.contains("{{reason}} has no value"), "\(wrong.output)")
+
+        let given = try place.fanfare(
+            "plan", "weekly", "--occurrence", key, "--var", "reason=The Reef", "--save")
+        #expect(given.status == 0 && given.errors.contains("the start \(key) sends these values"), "\(given.errors)")
+        let filled = try place.fanfare("schedule", "weekly", "--count", "2")
+        #expect(filled.output.contains("\(key); its own reason"), "\(filled.output)")
+        #expect(filled.output.contains("; will fail: no value for reason"))
+        let checked = try place.fanfare("validate", "campaigns/weekly.yaml")
+        #expect(checked.status == 0 && checked.output.contains("has its values; the one after,"), "\(checked.output)")
+        let shown = try place.fanfare("plan", "weekly", "--occurrence", key)
+        #expect(shown.output.contains("The Reef"), "\(shown.output)")
+
+        let removed = try place.fanfare("plan", "weekly", "--occurrence", key, "--remove-values")
+        #expect(removed.errors.contains("removed the values of \(key)"), "\(removed.errors)")
+        #expect(try place.fanfare("schedule", "weekly").output.contains("will fail"))
+        #expect(try place.fanfare("plan", "weekly", "--remove-values").status == 64)
+    }
+
     @Test func `a start in the past is named by the schedule, and an error of validate`() throws {
         let place = try Installation(devices: 1)
         try campaign(place, "over", "{at: 2020-01-01T00:00, zone: Europe/Berlin}")

@@ -46,5 +46,6 @@ package enum ProviderTokenLogContract {
 
 /// What every store must know of who may ask by way of the web.
 package enum AccessLogContract {
-    package static let promises = accessTokens + people + sessions + approvals + signedContents + changes + plans
+    package static let promises =
+        accessTokens + people + sessions + approvals + signedContents + changes + plans + startValues
 }

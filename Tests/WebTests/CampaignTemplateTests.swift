@@ -54,6 +54,7 @@ struct CampaignTemplateTests {
         guard let result = try? ResultJSON.value(PlanResult.self, from: json) else { preconditionFailure("plan") }
         var plan = PlanView(result, isNow: true)
         plan.moreWaves = "and 2 more"
+        plan.facts[0].code = "x"
         return plan
     }
 
@@ -138,6 +139,28 @@ struct CampaignTemplateTests {
             Self.faults(.plans, PlanList(campaign: "c", rows: [row], isEmpty: false, older: "/plans?before=1")) == [])
     }
 
+    @Test func `every name in the template of a start is one of its model`() throws {
+        var campaign = Campaign(name: "c", topic: "t", pushType: .alert, template: "t")
+        campaign.schedule = Schedule(trigger: .cron("0 9 * * *"))
+        campaign.schedule?.zone = .named("UTC")
+        campaign.variables = ["v": "x"]
+        let timetable = try #require(campaign.schedule.flatMap(Timetable.init))
+        let now = Timestamp(seconds: 0)
+        let start = GiveValues.Start(
+            occurrence: try #require(timetable.next(after: now)), timetable: timetable,
+            definition: RunDefinition(
+                campaign: campaign, template: Template(name: "t"), variables: campaign.variables, plannedAt: now),
+            given: OccurrenceValues(
+                campaign: "c", occurrence: "o", startsAt: now, variables: [:], givenAt: now, givenBy: "anna", giver: "a"
+            ),
+            missing: [], run: nil)
+        let caller = Caller(name: "anna", role: .author, proof: .session)
+        var page = NextStartPage("c", start, [start], typed: [:], for: caller, now: now)
+        (page.phones, page.phonesReason) = (Self.page.phones, "no")
+        (page.problem, page.done, page.run) = (["no"], "Saved.", .init(address: "/runs/1", label: "run 1"))
+        #expect(Self.faults(.nextStart, page) == [])
+    }
+
     @Test func `every name in the templates of campaigns and calendar is one of their models`() {
         let row = CampaignList.Row(
             CampaignResult(
@@ -198,6 +221,7 @@ struct CampaignTemplateTests {
         let day = CivilDay(year: 2027, month: 3, day: 28)
         var calendar = CalendarPage(schedule, first: day, weeks: 2, today: day, wrong: ["x.yaml"])
         calendar.days[0].entries[0].state = "finished"
+        (calendar.days[0].entries[0].values, calendar.days[0].entries[0].valuesAddress) = ("x", "/x")
         calendar.changes = [.init(address: "/changes#change-1", summary: "waits")]
         #expect(Self.faults(.calendar, calendar) == [])
     }

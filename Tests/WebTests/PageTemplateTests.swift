@@ -1,3 +1,4 @@
+import CampaignFiles
 import Campaigns
 import Foundation
 import Model
@@ -39,12 +40,15 @@ struct PageTemplateTests {
         },
         Example(template: .device) { DevicePage(try golden(ExplanationResult.self)) },
         Example(template: .segments) {
-            SegmentsPage(segments: [.init(try golden(SegmentResult.self))], isEmpty: false, form: try form())
+            SegmentsPage(
+                segments: [.init(try golden(SegmentResult.self), ["campaign c"])], isEmpty: false, showsUsers: true,
+                form: try form())
         },
         Example(template: .segment) {
             SegmentPage(
                 name: "a", isDynamic: true, expression: "b", members: "1", changed: "now", form: try form(),
-                changeAddress: "/", removeAddress: "/", mayReplace: true, given: "x", problem: "none", done: "all",
+                changeAddress: "/", removeAddress: "/", users: "campaign c", mayReplace: true, given: "x",
+                problem: "none", done: "all",
                 devices: [try line()],
                 hasDevices: true,
                 nextAddress: "/", tableAddress: "/")
@@ -80,7 +84,8 @@ struct PageTemplateTests {
             (phone.picture, phone.buttons) = ("https://example.com/a.jpg", "EPISODE")
             phone.headline?.rest = "t"
             phone.subhead?.rest = "t"
-            let fact = ApprovalPage.Fact(name: "a", now: "b", before: "c", differs: true)
+            let fact = ApprovalPage.Fact(
+                name: "a", now: "b", before: "c", differs: true, code: "d", codeBefore: "e")
             return ApprovalPage(
                 plan: approval, note: "n", sentTo: "PRODUCTION", isProduction: true, authors: "a",
                 signatures: [.init(summary: "a", fault: "b")], next: "c",
@@ -128,6 +133,12 @@ struct PageTemplateTests {
         form.problem = "none"
         form.known = .init(address: "/", label: "Open a", theirs: "b", tag: "t")
         form.count = try count()
+        var values = AudienceValuesResult()
+        values.locales = [.init("fr", devices: 2)]
+        values.tags = [.init("t", devices: 2)]
+        values.appVersions = [.init("4.2", devices: 2)]
+        let fields = ComposerFields(audience: #"attribute("a") = "b""#)
+        form.choices = AudienceChoices(values, segments: ["s"], fields)
         return form
     }
 

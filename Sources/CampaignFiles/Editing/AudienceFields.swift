@@ -7,8 +7,10 @@ import Model
 /// of some attributes.
 enum AudienceFields {
     static func read(_ root: FileNode) -> [String: String] {
-        let source = root.text("audience")
-        if root["audience_sql"] != nil { return ["who": "sql"] }
+        root["audience_sql"] == nil ? read(root.text("audience")) : ["who": "sql"]
+    }
+
+    static func read(_ source: String) -> [String: String] {
         guard let expression = AudienceParser.parse(source).0 else {
             return ["who": "expression", "who.expression": source]
         }
@@ -154,4 +156,7 @@ enum AudienceFields {
 extension ComposerFields {
     /// The audience of the form's choice as an expression, for a count while a person chooses.
     package var audience: String { AudienceFields.text(self) }
+
+    /// Reads an expression into the fields of an audience.
+    package init(audience source: String) { self.init(AudienceFields.read(source)) }
 }

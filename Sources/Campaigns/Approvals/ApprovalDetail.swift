@@ -20,6 +20,8 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
 
     /// The first word of the names of payloads.
     package static let payloadPrefix = "payload"
+    /// The name of the fact with the audience.
+    package static let audience = "audience"
 
     package var approval: ApprovalResult
     /// The environments that the plan would reach now, in words: `PRODUCTION: 18,812 devices`; empty if it reaches no
@@ -89,7 +91,7 @@ private struct ApprovalFacts {
     init(_ definition: RunDefinition, reach: Int, occurrence: String?) {
         let campaign = definition.campaign
         add("devices", reach.grouped)
-        add("audience", campaign.audienceSQL ?? campaign.audience.source)
+        add(ApprovalDetailResult.audience, campaign.audienceSQL ?? campaign.audience.source)
         add(Self.occurrence, occurrence)
         add("stages", campaign.stages?.map(\.summary).joined(separator: "; "))
         add("push type", "\(campaign.pushType.rawValue), priority \(campaign.priority.rawValue)")

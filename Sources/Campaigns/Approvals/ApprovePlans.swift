@@ -10,6 +10,7 @@ package struct ApprovePlans: Sendable {
     static let digestDigitsMin = 12
 
     package typealias PlanStore = DeviceRegistry & ApprovalLog & RunLog & AuditLog & OutcomeReader
+        & OccurrenceValueLog
 
     let store: any PlanStore
     let rules: ApprovalRules?

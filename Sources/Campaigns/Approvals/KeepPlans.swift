@@ -115,8 +115,9 @@ package struct KeepPlans: Sendable {
         _ plan: SavedPlan, note: String? = nil, in files: ManageFiles, by actor: Actor, now: Timestamp
     ) async throws {
         let source = try files.source(plan.file)
-        // The schedule sends the values of the file.
-        let values = plan.isScheduled ? [:] : plan.definition.variables
+        // The schedule sends the values that a person gave for the start, or the defaults of the file.
+        let given = plan.isScheduled ? try await given(plan) : plan.definition.variables
+        let values = source.campaign.declared(given)
         var definition = try source.definition(with: values, plannedAt: now)
         if plan.isScheduled {
             guard let scheduled = ScheduledOccurrence(definition, named: plan.occurrence) else {
@@ -125,6 +126,12 @@ package struct KeepPlans: Sendable {
                     "the schedule of \(plan.file) has no occurrence \(plan.occurrence) any more; plan it again")
             }
             definition = scheduled.definition
+        }
+        guard !plan.isScheduled || definition.variables == plan.definition.variables else {
+            throw Failure(
+                .refused,
+                "the schedule does not send the values of this plan; give the start these values first, or plan it "
+                    + "again")
         }
         let hashes = try source.hashes
         guard try await approving.digest(definition, "", hashes).text == plan.digest else {
@@ -138,6 +145,18 @@ package struct KeepPlans: Sendable {
             definition, occurrence: plan.isScheduled ? plan.occurrence : "", reach: reach, note: note, by: actor,
             now: now,
             files: hashes, authors: [plan.maker])
+    }
+
+    /// Returns the values that a person gave for the start that a plan shows.
+    private func given(_ plan: SavedPlan) async throws -> [String: String] {
+        try await store.values(campaign: plan.definition.campaign.name, occurrence: plan.occurrence)?.variables ?? [:]
+    }
+
+    /// Returns whether the schedule would send other values than a plan of one of its starts shows.
+    package func differsFromSchedule(_ plan: SavedPlan) async throws -> Bool {
+        guard plan.isScheduled, plan.token != nil else { return false }
+        let campaign = plan.definition.campaign
+        return campaign.variables.merging(campaign.declared(try await given(plan))) { $1 } != plan.definition.variables
     }
 
     /// Returns whether the files still define what the plan shows.

@@ -77,6 +77,7 @@ package struct CheckFiles: Sendable {
     private let now: Timestamp?
     private let hasRun: @Sendable (_ campaign: String, _ occurrence: String) -> Bool
     private let drafts: [String: String]
+    private let values: StartValues
 
     /// - Parameters:
     ///   - configuration: if given, each campaign's app must be in it.
@@ -89,13 +90,15 @@ package struct CheckFiles: Sendable {
     ///     schedule.
     ///   - hasRun: returns whether an occurrence already has a run. Its start in the past is then no problem.
     ///   - drafts: texts that are not saved yet, by path. Each is checked as if it were in its file.
+    ///   - values: the values that people gave for coming starts.
     package init(
         configuration: Configuration?, templates: String?,
         configuredTemplates: @escaping @Sendable () throws -> String, environment: [String: String],
         devices: [DeviceCount] = [], now: Timestamp? = nil,
         hasRun: @escaping @Sendable (_ campaign: String, _ occurrence: String) -> Bool = { _, _ in false },
-        drafts: [String: String] = [:]
+        drafts: [String: String] = [:], values: StartValues = StartValues()
     ) {
+        self.values = values
         self.now = now
         self.hasRun = hasRun
         self.configuration = configuration
@@ -169,13 +172,13 @@ package struct CheckFiles: Sendable {
     /// Adds the errors of a scheduled campaign whose variables have no value, unless its only start is over.
     private func withMissingValues(_ check: CampaignCheck) -> CampaignCheck {
         guard let loaded = check.loaded, let source = loaded.source else { return check }
-        if let now, let timetable = source.campaign.schedule.flatMap(Timetable.init), timetable.isOnce,
-            timetable.next(after: now) == nil
-        {
-            return check
-        }
+        let timetable = source.campaign.schedule.flatMap(Timetable.init)
+        if let now, let timetable, timetable.isOnce, timetable.next(after: now) == nil { return check }
         var check = check
-        check.diagnostics += TemplateLint.missingValues(source, loaded.templates)
+        let nexts = values.after.flatMap { timetable?.occurrences(after: $0, through: nil, atMost: 2) } ?? []
+        check.diagnostics += TemplateLint.missingValues(
+            source, loaded.templates,
+            nexts: nexts.map { ($0.wall.spoken, values.values(of: source.campaign, $0)) })
         return check
     }
 

@@ -11,17 +11,18 @@ final class CurrentCampaigns: Sendable {
     init(configuration: @escaping @Sendable () -> Configuration) { self.configuration = configuration }
 
     /// Returns a sentence for each campaign whose next scheduled run will fail because a variable has no value.
-    func failing(after now: Timestamp) -> [String] {
+    func failing(after now: Timestamp, _ values: StartValues) -> [String] {
         let folders = configuration()
         let ready = catalogue.withLock { catalogue in
             catalogue.refresh(campaigns: folders.campaigns, templates: folders.templates)
             return catalogue.ready
         }
         return ready.compactMap { ready in
-            let missing = ready.missingValues
-            guard !missing.isEmpty, let next = ready.timetable?.next(after: now) else { return nil }
-            return "campaign \(ready.campaign.name), due at \(next.startsAt.iso8601), "
-                + "\(MissingValues.summary(missing)); give each a default in the campaign's file"
+            guard let next = ready.timetable?.next(after: now) else { return nil }
+            let missing = ready.missingValues(at: next, values)
+            guard !missing.isEmpty else { return nil }
+            return "campaign \(ready.campaign.name), start \(next.key), due at \(next.startsAt.iso8601), "
+                + "\(MissingValues.summary(missing)); give the start its values, or each a default in the campaign's file"
         }
     }
 }

@@ -16,7 +16,7 @@ package struct ManageFiles: Sendable {
     }
 
     let configuration: Configuration
-    let store: any RunLog & AuditLog & ChangeLog
+    let store: any RunLog & AuditLog & ChangeLog & OccurrenceValueLog
     let waiting: WaitingCampaigns
     private let zone: TimeZone
 
@@ -24,7 +24,7 @@ package struct ManageFiles: Sendable {
     ///   - zone: the operator's time zone.
     ///   - waiting: the cache of texts that wait for release, in a process that serves many requests.
     package init(
-        configuration: Configuration, store: any RunLog & AuditLog & ChangeLog, zone: TimeZone,
+        configuration: Configuration, store: any RunLog & AuditLog & ChangeLog & OccurrenceValueLog, zone: TimeZone,
         waiting: WaitingCampaigns = WaitingCampaigns()
     ) {
         self.waiting = waiting
@@ -50,22 +50,24 @@ package struct ManageFiles: Sendable {
 
     /// Returns all campaign files of the folder, valid or not, in the order of their names.
     package func campaigns(now: Timestamp) async throws -> [CampaignResult] {
-        let checked = try checked(YAMLFolder.files(in: configuration.campaigns))
+        let values = try await StartValues.read(store, now: now)
+        let checked = try checked(YAMLFolder.files(in: configuration.campaigns), values: values)
         var results: [CampaignResult] = []
-        for check in checked?.checks ?? [] { results.append(try await result(check, now: now)) }
+        for check in checked?.checks ?? [] { results.append(try await result(check, values, now: now)) }
         return results
     }
 
     package func campaign(_ name: String, now: Timestamp) async throws -> CampaignDetailResult {
         let path = try path(.campaign, name)
-        guard let checked = try checked([path]), let check = checked.checks.first else {
+        let values = try await StartValues.read(store, now: now)
+        guard let checked = try checked([path], values: values), let check = checked.checks.first else {
             throw missing(.campaign, name)
         }
         let (text, etag) = Self.text(of: path)
         let campaign = check.loaded?.source?.campaign
         let uses = uses()
         return CampaignDetailResult(
-            campaign: try await result(check, now: now), text: text, etag: etag,
+            campaign: try await result(check, values, now: now), text: text, etag: etag,
             problems: checked.diagnostics.map { .init($0) },
             payloadMaxBytes: Dictionary(check.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) },
             variables: campaign?.variables ?? [:], variants: campaign?.variants.map(\.name) ?? [],
@@ -133,7 +135,7 @@ package struct ManageFiles: Sendable {
         try CampaignSource.load(path: path(.campaign, name), configuration, drafts: drafts)
     }
 
-    private func result(_ check: CampaignCheck, now: Timestamp) async throws -> CampaignResult {
+    private func result(_ check: CampaignCheck, _ values: StartValues, now: Timestamp) async throws -> CampaignResult {
         let errors = check.diagnostics.count { $0.severity == .error }
         var result = CampaignResult(
             name: Self.name(ofPath: check.path), path: check.path, ok: errors == 0, errors: errors,
@@ -146,7 +148,7 @@ package struct ManageFiles: Sendable {
         result.template = campaign.template
         let timetable = campaign.schedule.flatMap(Timetable.init)
         result.startedBy = campaign.feed != nil ? "feed" : timetable != nil ? "schedule" : "hand"
-        result.nextOccurrences = starts(check, atMost: Self.occurrencesShown, now: now)
+        result.nextOccurrences = starts(check, values, atMost: Self.occurrencesShown, now: now)
         // A campaign of another app may have had the same name: leave out that campaign's run.
         result.lastRun = try await store.latestRun(campaign: campaign.name)
             .flatMap { $0.definition.campaign.topic == campaign.topic ? RunResult($0) : nil }
@@ -156,19 +158,24 @@ package struct ManageFiles: Sendable {
     /// Returns the next starts of a campaign as its files would be with the unsaved texts.
     package func starts(
         _ name: String, drafts: [String: String], atMost count: Int, now: Timestamp
-    ) throws -> [ScheduleResult.Entry] {
+    ) async throws -> [ScheduleResult.Entry] {
         let path = try path(.campaign, name)
         let check = CampaignCheck.check(path: path, templatesFolder: configuration.templates, drafts: drafts)
-        return starts(check, atMost: count, now: now)
+        return starts(check, try await .read(store, now: now), atMost: count, now: now)
     }
 
-    private func starts(_ check: CampaignCheck, atMost count: Int, now: Timestamp) -> [ScheduleResult.Entry] {
+    private func starts(
+        _ check: CampaignCheck, _ values: StartValues, atMost count: Int, now: Timestamp
+    ) -> [ScheduleResult.Entry] {
         guard let campaign = check.loaded?.source?.campaign else { return [] }
         let timetable = campaign.schedule.flatMap(Timetable.init)
         let content = check.loaded?.content
-        let missing = content.map { campaign.missingValues(in: [$0.template] + $0.variantTemplates.values) } ?? []
-        return (timetable?.occurrences(after: now, through: nil, atMost: count) ?? [])
-            .map { ScheduleResult.Entry(campaign, $0, timetable, missing: missing, zone: zone) }
+        let templates = content.map { [$0.template] + $0.variantTemplates.values } ?? []
+        return (timetable?.occurrences(after: now, through: nil, atMost: count) ?? []).map { occurrence in
+            let given = values.values(of: campaign, occurrence)
+            let missing = campaign.missingValues(in: templates, given: given)
+            return ScheduleResult.Entry(campaign, occurrence, timetable, missing: missing, values: given, zone: zone)
+        }
     }
 
     // MARK: Templates
@@ -245,24 +252,28 @@ package struct ManageFiles: Sendable {
         try Self.requireSize(text, path)
         let starts = try await starts(of: text, kind, name, now: now)
         let drafts = beside.merging([path: text]) { $1 }
-        guard let checked = try checked([path] + users(kind, name), drafts: drafts, starts) else {
+        guard let checked = try checked([path] + users(kind, name), drafts: drafts, starts, values: starts.values)
+        else {
             throw missing(kind, name)
         }
         return checked.result
     }
 
-    /// Returns the errors that a text would cause, in itself and in other files, and the warnings in the text.
+    /// Returns the errors that a text would cause, in itself and in other files, and the warnings in the text. A start
+    /// without values is only a warning here, because a person gives the values once the file is saved.
     func errors(
         of text: String, _ kind: Kind, _ name: String, path: String, beside: [String: String] = [:], now: Timestamp
     ) async throws -> (errors: [Diagnostic], warnings: [Diagnostic]) {
         let starts = try await starts(of: text, kind, name, now: now)
         let users = users(kind, name)
-        let before = Set(try checked(users + (isThere(kind, name) ? [path] : []))?.diagnostics ?? [])
+        let saved = users + (isThere(kind, name) ? [path] : [])
+        let before = Set(try checked(saved, values: starts.values)?.diagnostics ?? [])
         let drafts = beside.merging([path: text]) { $1 }
-        let found = try checked([path] + users, drafts: drafts, starts)?.diagnostics ?? []
+        let found = try checked([path] + users, drafts: drafts, starts, values: starts.values)?.diagnostics ?? []
+        let isError = { (one: Diagnostic) in one.severity == .error && one.rule != .neverFilled }
         return (
-            found.filter { $0.severity == .error && ($0.path == path || !before.contains($0)) },
-            found.filter { $0.severity == .warning && $0.path == path }
+            found.filter { isError($0) && ($0.path == path || !before.contains($0)) },
+            found.filter { !isError($0) && $0.path == path }
         )
     }
 
@@ -275,23 +286,28 @@ package struct ManageFiles: Sendable {
         var now: Timestamp
         /// The due and past starts that have a run, each as `campaign/occurrence`.
         var started: Set<String>
+        /// The values that people gave for coming starts.
+        var values: StartValues
     }
 
     private func starts(of text: String, _ kind: Kind, _ name: String, now: Timestamp) async throws -> Starts {
         let campaign = kind == .campaign ? campaign(ofText: text, name: name) : nil
-        return Starts(now: now, started: try await store.startedPast(campaign.map { [$0] } ?? [], now: now))
+        return Starts(
+            now: now, started: try await store.startedPast(campaign.map { [$0] } ?? [], now: now),
+            values: try await .read(store, now: now))
     }
 
     /// Returns `nil` if there are no paths.
     private func checked(
-        _ paths: [String], drafts: [String: String] = [:], _ starts: Starts? = nil
+        _ paths: [String], drafts: [String: String] = [:], _ starts: Starts? = nil, values: StartValues = StartValues()
     ) throws -> CheckFiles.Checked? {
         guard !paths.isEmpty else { return nil }
         let folder = configuration.templates
         let started = starts?.started ?? []
         return try CheckFiles(
             configuration: configuration, templates: folder, configuredTemplates: { folder }, environment: [:],
-            now: starts?.now, hasRun: { started.contains("\($0)/\($1)") }, drafts: drafts
+            now: starts?.now, hasRun: { started.contains("\($0)/\($1)") }, drafts: drafts,
+            values: values
         ).check(paths)
     }
 

@@ -83,15 +83,28 @@ extension ManageFiles {
     /// Returns the users of a segment: campaigns of the folder, changes of campaigns that wait for release, and
     /// `test_devices`. A campaign file that cannot be read counts, because it may need the segment.
     package func users(ofSegment name: String) async throws -> [String] {
-        var users = YAMLFolder.files(in: configuration.campaigns).compactMap { path -> String? in
-            guard let campaign = campaign(ofPath: path) else { return "\(path), which cannot be read" }
-            return campaign.uses(segment: name) ? "campaign \(campaign.name)" : nil
+        try await users(ofSegments: [name])[name, default: []]
+    }
+
+    /// Returns the same for several segments, by their names. Reads each file once.
+    func users(ofSegments names: [String]) async throws -> [String: [String]] {
+        let paths = YAMLFolder.files(in: configuration.campaigns)
+        let campaigns = paths.map { (path: $0, campaign: campaign(ofPath: $0)) }
+        let changes = try await changesToCome()
+        var users: [String: [String]] = [:]
+        for name in names {
+            users[name] = campaigns.compactMap { path, campaign in
+                guard let campaign else { return "\(path), which cannot be read" }
+                return campaign.uses(segment: name) ? "campaign \(campaign.name)" : nil
+            }
+            for change in changes
+            where change.names.map({ $0.segments.contains(name) || $0.readsSegmentsBySQL }) ?? true {
+                users[name, default: []].append("a change of campaign \(change.campaign) that waits for release")
+            }
+            guard configuration.testDevices == name else { continue }
+            users[name, default: []].append("test_devices in the configuration")
         }
-        for change in try await changesToCome()
-        where change.names.map({ $0.segments.contains(name) || $0.readsSegmentsBySQL }) ?? true {
-            users.append("a change of campaign \(change.campaign) that waits for release")
-        }
-        return users + (configuration.testDevices == name ? ["test_devices in the configuration"] : [])
+        return users
     }
 
     /// Returns the refusal, which does not name the campaign: the campaign may belong to another app.

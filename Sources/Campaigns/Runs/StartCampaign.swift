@@ -59,11 +59,25 @@ package struct StartCampaign: Sendable {
     /// - Parameter occurrence: the occurrence as the caller named it; `nil` for a new one.
     package func prepare(_ given: RunDefinition, occurrence: String?) async throws -> Prepared {
         try await runs.requireNoStop(campaign: given.campaign.name)
-        let scheduled = ScheduledOccurrence(given, named: occurrence)
+        let scheduled = ScheduledOccurrence(try await withValues(given, occurrence), named: occurrence)
         let definition = scheduled?.definition ?? given
         _ = try VariantRenderers(definition)
         return Prepared(
             definition: definition, app: try configuration.app(for: definition.campaign.topic), scheduled: scheduled)
+    }
+
+    /// Returns the definition with the values that a person gave for the occurrence, where the caller gives no others.
+    private func withValues(_ given: RunDefinition, _ occurrence: String?) async throws -> RunDefinition {
+        let key = ScheduledOccurrence(given, named: occurrence)?.key
+        guard let key, let values = try await store.values(campaign: given.campaign.name, occurrence: key) else {
+            return given
+        }
+        var definition = given
+        definition.variables.merge(given.campaign.declared(values.variables)) { $1 }
+        for (name, typed) in given.variables where typed != given.campaign.variables[name] {
+            definition.variables[name] = typed
+        }
+        return definition
     }
 
     /// Counts the devices that the run would be sent to if it started now.

@@ -142,17 +142,15 @@ package struct ReadyCampaign: Hashable, Sendable {
         timetable = campaign.schedule.flatMap(Timetable.init)
     }
 
-    /// Returns the definition of an occurrence's run, with the variables' defaults and the given values.
+    /// Returns the definition of an occurrence's run, with the variables' defaults and the given values. A value of a
+    /// variable that the campaign no longer declares is left out.
     package func definition(
         for occurrence: Occurrence, with variables: [String: String] = [:]
-    ) throws -> RunDefinition {
+    ) -> RunDefinition {
         var definition = definition(plannedAt: occurrence.startsAt)
-        definition.variables = try RunVariables.merged(campaign, with: variables)
+        definition.variables.merge(campaign.declared(variables)) { $1 }
         return definition.planned(for: occurrence)
     }
-
-    /// The variables without a value, because of which a scheduled run of the campaign fails.
-    package var missingValues: [String] { campaign.missingValues(in: [template] + variantTemplates.values) }
 
     /// Returns the definition of a run planned for a moment, with the variables' defaults.
     package func definition(plannedAt moment: Timestamp) -> RunDefinition {

@@ -17,6 +17,8 @@ package struct ListSchedule: Sendable {
         package var halted: [Run] = []
         /// Campaigns whose only start is over, as `spring: its only start, 2020-01-01 00:00 Europe/Berlin, is over`.
         package var past: [String] = []
+        /// The values that people gave for the starts.
+        package var values = StartValues()
         /// The operator's time zone.
         package var zone: TimeZone
         package var now: Timestamp
@@ -154,6 +156,8 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
         package var clockChanges: [ClockChangeEntry]?
         /// The variables without a value, because of which the run will fail; absent if there are none.
         package var missingValues: [String]?
+        /// The values that a person gave for this occurrence; absent if there are none.
+        package var values: [String: String]?
     }
 
     /// The effect of a clock change on an occurrence.
@@ -190,8 +194,8 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
     package init(_ coming: ListSchedule.Coming) {
         zone = coming.zone.identifier
         now = coming.now.iso8601
-        occurrences = coming.entries.map { Entry($0, zone: coming.zone) }
-        let dueNow = coming.due.map { Entry($0, zone: coming.zone) }
+        occurrences = coming.entries.map { Entry($0, coming.values, zone: coming.zone) }
+        let dueNow = coming.due.map { Entry($0, coming.values, zone: coming.zone) }
         due = dueNow.isEmpty ? nil : dueNow
         truncated = coming.isCut ? true : nil
         halted = coming.halted.map { run in
@@ -203,18 +207,20 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
 }
 
 extension ScheduleResult.Entry {
-    init(_ due: Agenda.Due, zone: TimeZone) {
+    init(_ due: Agenda.Due, _ values: StartValues, zone: TimeZone) {
         self.init(
-            due.campaign.campaign, due.occurrence, due.campaign.timetable, missing: due.campaign.missingValues,
-            zone: zone)
+            due.campaign.campaign, due.occurrence, due.campaign.timetable,
+            missing: due.campaign.missingValues(at: due.occurrence, values),
+            values: values.values(of: due.campaign.campaign, due.occurrence), zone: zone)
     }
 
     /// - Parameters:
     ///   - missing: the variables without a value.
+    ///   - values: the values that a person gave for the occurrence.
     ///   - local: the operator's zone.
     init(
         _ campaign: Campaign, _ occurrence: Occurrence, _ timetable: Timetable?, missing: [String],
-        zone local: TimeZone
+        values: [String: String], zone local: TimeZone
     ) {
         let changes = timetable?.clockChanges(at: occurrence) ?? []
         let zone: String =
@@ -229,7 +235,7 @@ extension ScheduleResult.Entry {
             missedAfter: occurrence.missedAfter.iso8601, topic: campaign.topic,
             priority: campaign.priority.rawValue, zone: zone,
             clockChanges: changes.isEmpty ? nil : changes.map(ScheduleResult.ClockChangeEntry.init),
-            missingValues: missing.isEmpty ? nil : missing)
+            missingValues: missing.isEmpty ? nil : missing, values: values.isEmpty ? nil : values)
     }
 
     /// The reason why the run will fail: `will fail: no value for title`. `nil` if every variable has a value.

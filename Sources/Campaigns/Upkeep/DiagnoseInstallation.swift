@@ -19,6 +19,9 @@ package struct OpenedStore: Sendable {
         try await store.startedPast(campaigns, now: now)
     }
 
+    /// Returns the values that people gave for coming starts of schedules.
+    package func startValues(now: Timestamp) async throws -> StartValues { try await .read(store, now: now) }
+
     /// Returns the number of a topic's devices in each language. Reads all devices.
     package func languages(ofTopic topic: String, now: Timestamp) async throws -> [String: Int] {
         try await FallbackLanguages.languages(ofTopic: topic, in: store, now: now)
@@ -84,7 +87,8 @@ package struct DiagnoseInstallation: Sendable {
         guard let configuration else {
             return result(read + MachineChecks(probes.machine).all(nil))
         }
-        let campaigns = FileChecks(configuration, configurationPath: source.path, environment: environment).campaigns()
+        let campaigns = FileChecks(configuration, configurationPath: source.path, environment: environment)
+            .campaigns(await startValues(configuration))
         var findings = read + campaigns + credentials(configuration) + files(configuration)
         findings += [await port(configuration)]
         findings += MachineChecks(probes.machine).all(configuration)
@@ -107,6 +111,13 @@ package struct DiagnoseInstallation: Sendable {
             .unusedTemplates()
         findings += MachineChecks(probes.machine).all(configuration) + configuration.apps.map(proxy)
         return findings
+    }
+
+    /// Returns the values of coming starts, or none if the store cannot be read, which another check reports.
+    private func startValues(_ configuration: Configuration) async -> StartValues {
+        guard let opened = try? await probes.openStore(configuration.store) else { return StartValues() }
+        defer { try? opened.store.close() }
+        return (try? await opened.startValues(now: now)) ?? StartValues()
     }
 
     /// Checks the rights of the files, and what the configuration says of other files.

@@ -17,7 +17,8 @@ struct FileChecks {
 
     private var folders: [String] { [configuration.campaigns, configuration.templates] }
 
-    func campaigns() -> [Finding] {
+    /// - Parameter values: the values that people gave for coming starts.
+    func campaigns(_ values: StartValues) -> [Finding] {
         let missing = folders.filter { !FileManager.default.fileExists(atPath: $0) }
         guard missing.isEmpty else {
             return missing.map { .wrong(.files, "no folder \($0); create it, or change the configuration") }
@@ -25,7 +26,7 @@ struct FileChecks {
         let templates = configuration.templates
         let files = CheckFiles(
             configuration: configuration, templates: templates, configuredTemplates: { templates },
-            environment: environment)
+            environment: environment, values: values)
         do {
             let checked = try files.check(folders)
             let broken = checked.checks.count { !$0.isRight }

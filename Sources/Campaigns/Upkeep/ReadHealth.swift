@@ -18,14 +18,15 @@ package struct ReadHealth: Sendable {
     /// The maximum number of such runs that are named.
     private static let endedNamed = 10
 
-    private let store: any StoreUpkeep & SenderLog & DaemonLog
+    private let store: any StoreUpkeep & SenderLog & DaemonLog & OccurrenceValueLog
     private let following: FollowRuns
     private let installation: InstallationHealth?
     private let clock: WallClock
     private let campaigns: CurrentCampaigns
 
     init(
-        store: any StoreUpkeep & SenderLog & DaemonLog, following: FollowRuns, installation: InstallationHealth?,
+        store: any StoreUpkeep & SenderLog & DaemonLog & OccurrenceValueLog, following: FollowRuns,
+        installation: InstallationHealth?,
         clock: WallClock, campaigns: CurrentCampaigns
     ) {
         self.campaigns = campaigns
@@ -47,7 +48,8 @@ package struct ReadHealth: Sendable {
             let stops = try await following.stops()
             let checks =
                 [storeCheck(size.bytes, answered)] + (try await server()) + file(observation, size.bytes)
-                + [daemon(overview.daemon, now)] + missingValues(files(overview.daemon), now) + otherFiles(overview)
+                + [daemon(overview.daemon, now)] + (try await missingValues(files(overview.daemon), now))
+                + otherFiles(overview)
                 + clockStep(overview) + self.stops(stops)
                 + (try await runs(overview, observation, stops)) + (try await webhooks(now)) + machine
             return HealthResult(at: now, checks: checks, overview: overview.result, queues: observation.queues)
@@ -121,8 +123,8 @@ package struct ReadHealth: Sendable {
     }
 
     /// Adds the scheduled campaigns that will fail because a variable has no value.
-    private func missingValues(_ found: [Finding], _ now: Timestamp) -> [Finding] {
-        let failing = campaigns.failing(after: now).map { Finding.wrong(.files, $0) }
+    private func missingValues(_ found: [Finding], _ now: Timestamp) async throws -> [Finding] {
+        let failing = campaigns.failing(after: now, try await .read(store, now: now)).map { Finding.wrong(.files, $0) }
         return failing.isEmpty ? found : failing + found.filter { $0.state != .ok }
     }
 

@@ -193,13 +193,13 @@ package struct DueRuns: Sendable {
         }
         if request.state == .rejected || now > occurrence.missedAfter { return true }
         return try await plans.isReady(
-            record, due.campaign.definition(for: occurrence), files: due.campaign.files, now: now)
+            record, definition(of: due), files: due.campaign.files, now: now)
     }
 
     private func make(_ due: Agenda.Due, now: Timestamp) async throws -> Made? {
         let occurrence = due.occurrence
         do {
-            let definition = try due.campaign.definition(for: occurrence)
+            let definition = try await definition(of: due)
             guard now <= occurrence.missedAfter else {
                 let fault = due.fault.map { "; the run could not be started: \($0)" } ?? ""
                 return try await end(definition, occurrence, .missed, occurrence.lateness(at: now) + fault, now)
@@ -214,10 +214,15 @@ package struct DueRuns: Sendable {
             return .waits(unapproved.description)
         } catch {
             guard let reason = OccurrenceRefusal.summary(error) else { throw error }
-            let definition = due.campaign.definition(plannedAt: occurrence.startsAt).planned(for: occurrence)
-            return try await end(
-                (try? due.campaign.definition(for: occurrence)) ?? definition, occurrence, .failed, reason, now)
+            return try await end(try await definition(of: due), occurrence, .failed, reason, now)
         }
+    }
+
+    /// Returns what an occurrence sends: the files as they are now, with the values that a person gave for it. The
+    /// values are read once, as a whole, and the run keeps them. A later change no longer counts.
+    private func definition(of due: Agenda.Due) async throws -> RunDefinition {
+        let given = try await store.values(campaign: due.campaign.campaign.name, occurrence: due.occurrence.key)
+        return due.campaign.definition(for: due.occurrence, with: given?.variables ?? [:])
     }
 
     private func end(

@@ -214,10 +214,13 @@ extension Campaign {
     /// A schedule sets no variables. Empty for a campaign without a schedule: a feed's item, or the person who starts
     /// the run, gives the values.
     ///
-    /// - Parameter templates: the templates that the runs use. One that allows ``LintRule/neverFilled`` is left out.
-    package func missingValues(in templates: [Template]) -> [String] {
+    /// - Parameters:
+    ///   - templates: the templates that the runs use. One that allows ``LintRule/neverFilled`` is left out.
+    ///   - given: the values that a person gave for one start, see ``OccurrenceValues``.
+    package func missingValues(in templates: [Template], given: [String: String] = [:]) -> [String] {
         guard let schedule, schedule.trigger != .none, feed == nil else { return [] }
+        let values = variables.merging(given) { $1 }
         return templates.filter { !$0.allows(.neverFilled) }
-            .reduce(into: Set<String>()) { $0.formUnion($1.unset(in: variables)) }.sorted()
+            .reduce(into: Set<String>()) { $0.formUnion($1.unset(in: values)) }.sorted()
     }
 }

@@ -148,6 +148,9 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case approvalUsed = "approval_used"
     /// A run was started without the signatures that it needed.
     case overridden = "glass_broken"
+    /// A person gave values for one start of a campaign's schedule. The entry names the variables.
+    case valuesGiven = "values_given"
+    case valuesRemoved = "values_removed"
 
     /// Returns the kind that records that a run has entered a state.
     ///

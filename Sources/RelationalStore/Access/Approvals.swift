@@ -36,7 +36,11 @@ extension RelationalStore {
             let makers = try db.all("SELECT DISTINCT maker FROM saved_plan WHERE digest = $1", digest) {
                 try $0.text(0)
             }
-            return Set(makers + askers.flatMap(\.self))
+            // A person who gave an occurrence its values has written a part of what it sends.
+            let givers = try db.all(
+                "SELECT giver FROM occurrence_values WHERE campaign = $1 AND occurrence = $2", campaign, occurrence
+            ) { try $0.text(0) }
+            return Set(makers + givers + askers.flatMap(\.self))
         }
     }
 

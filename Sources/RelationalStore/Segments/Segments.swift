@@ -27,14 +27,28 @@ extension RelationalStore {
             // The lock prevents the definition of a new segment that refers to this one.
             try catalog.hold()
             let entry = try catalog.entry(of: name)
-            let waiting = "WHERE NOT is_frozen AND state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id"
             try SegmentUsers.requireNone(
                 of: name, others: others, rows: try catalog.rows(),
-                runs: try RunRow.list(db, waiting).map { try $0.get() })
+                runs: try RunRow.list(db, Self.waitingRuns).map { try $0.get() })
             try db.execute("DELETE FROM segment_member WHERE segment_id = $1", entry.id)
             try db.execute("DELETE FROM segment WHERE id = $1", entry.id)
             try db.record(.segmentRemoved, by: actor, name, now: now)
         }
+    }
+
+    package func segmentUsers(of names: [String]) async throws -> [String: [String]] {
+        try await snapshot(.short) { db in
+            let rows = try SegmentCatalog(db).rows().filter { (try? $0.expression?.get()) != nil }
+            let runs = try RunRow.list(db, Self.waitingRuns).compactMap { try? $0.get() }
+            var users: [String: [String]] = [:]
+            for name in names { users[name] = try SegmentUsers.users(of: name, rows: rows, runs: runs) }
+            return users
+        }
+    }
+
+    /// The condition of runs that have not chosen their devices yet.
+    private static var waitingRuns: String {
+        "WHERE NOT is_frozen AND state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id"
     }
 
     package func segments(now: Timestamp?) async throws -> [SegmentSummary] {

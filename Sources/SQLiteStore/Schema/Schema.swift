@@ -10,7 +10,8 @@ enum Schema {
     static let migrations: [String] = [
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql, SchemaVersion5.sql,
         SchemaVersion6.sql, SchemaVersion7.sql, SchemaVersion8.sql, ProvenFirstSchema.sql(.sqlite),
-        SavedPlanSchema.sql(.sqlite), ApprovalNoteSchema.sql(.sqlite) + InvitationSchema.sql(.sqlite),
+        SavedPlanSchema.sql(.sqlite), ApprovalNoteSchema.sql(.sqlite),
+        InvitationSchema.sql(.sqlite) + OccurrenceValueSchema.sql(.sqlite),
     ]
 
     static var version: Int { migrations.count }

@@ -18,7 +18,8 @@ package protocol ApprovalLog: Sendable {
     /// Returns the latest request of exactly this plan, in any state; `nil` if approval was never requested.
     func approval(campaign: String, occurrence: String, digest: String) async throws -> ApprovalRecord?
 
-    /// Returns the accounts that made exactly this plan, or wrote or requested it in any earlier request.
+    /// Returns the accounts that made exactly this plan, wrote or requested it in any earlier request, or gave the
+    /// occurrence its values.
     func contributors(campaign: String, occurrence: String, digest: String) async throws -> Set<String>
 
     /// Returns the newest request with this name, in any state; `nil` if there is none.

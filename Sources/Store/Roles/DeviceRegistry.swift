@@ -147,6 +147,10 @@ package protocol DeviceRegistry: Sendable {
     /// - Parameter others: other users of the segment, according to the files.
     func removeSegment(_ name: String, usedBy others: [String], now: Timestamp, by actor: Actor) async throws
 
+    /// Returns the users of segments by the segments' names: other segments, and runs that have not chosen their
+    /// devices. A segment or a run that cannot be read is left out.
+    func segmentUsers(of names: [String]) async throws -> [String: [String]]
+
     /// Returns the segments by name. With `now`, a dynamic segment is counted at that time over the whole device table,
     /// which takes seconds for millions. Otherwise its count is that of its definition, and the method reads one row
     /// per segment.

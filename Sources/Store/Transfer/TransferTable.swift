@@ -72,7 +72,7 @@ extension TransferTable {
         outcomeSummary, outcomeSlice, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed,
         feedItem,
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
-        provenFirst, savedPlan,
+        provenFirst, savedPlan, occurrenceValues,
     ]
 
     /// The tables whose ids a store assigns. Each id is assigned only once.
@@ -271,6 +271,12 @@ extension TransferTable {
         ],
         // Each row holds a whole campaign.
         batchRows: 100)
+
+    private static let occurrenceValues = TransferTable(
+        "occurrence_values", key: ["campaign": .text, "occurrence": .text],
+        [
+            "starts_at": .integer, "variables": .text, "given_at": .integer, "given_by": .text, "giver": .text,
+        ])
 
     private static let pendingChange = TransferTable(
         "pending_change", key: ["id": .integer],

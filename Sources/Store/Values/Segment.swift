@@ -172,11 +172,16 @@ package enum SegmentUsers {
     package static func requireNone(
         of name: String, others: [String], rows: [SegmentContents.Row], runs: [Run]
     ) throws {
+        let users = others + (try users(of: name, rows: rows, runs: runs))
+        guard users.isEmpty else { throw StoreError.segmentIsUsed(name, by: users) }
+    }
+
+    /// Returns the users of a segment that the store knows: other segments, and runs that have not chosen their devices.
+    package static func users(of name: String, rows: [SegmentContents.Row], runs: [Run]) throws -> [String] {
         let segments = try rows.filter { try $0.name != name && $0.expression?.get().segments.contains(name) == true }
             .map { "segment \"\($0.name)\"" }.sorted()
         let waiting = runs.filter { $0.definition.campaign.uses(segment: name) }
             .map { "run \($0.id) of \($0.campaign), which has not yet selected its devices" }
-        let users = others + segments + waiting
-        guard users.isEmpty else { throw StoreError.segmentIsUsed(name, by: users) }
+        return segments + waiting
     }
 }

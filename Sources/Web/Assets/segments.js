@@ -8,10 +8,11 @@ for (const form of document.querySelectorAll("form[data-count]")) {
     asked?.abort();
     asked = new AbortController();
     const fields = new FormData(form);
-    if (!fields.get("expression").trim()) { output.replaceChildren(); return; }
-    const query = new URLSearchParams({
-      expression: fields.get("expression"), topic: fields.get("topic"), push_type: fields.get("push_type"),
-    });
+    const isChosen = fields.get("c.who") === "choose";
+    const sent = [...fields].filter(([name, value]) => value && (isChosen ? /^(c\.|n\.)/ : /^expression$/).test(name));
+    if (!sent.some(([name, value]) => name !== "c.who" && value.trim())) { output.replaceChildren(); return; }
+    const query = new URLSearchParams(sent);
+    for (const name of ["topic", "push_type"]) query.set(name, fields.get(name));
     output.setAttribute("aria-busy", "true");
     try {
       const answer = await fetch(`${form.dataset.count}?${query}`, { signal: asked.signal });

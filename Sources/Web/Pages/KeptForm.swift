@@ -23,7 +23,7 @@ struct KeptForm: Sendable {
     /// The first part of the paths of the pages whose forms are kept.
     private static let roots: Set<String> = ["campaigns", "new", "templates"]
     /// The last part of the paths to which such forms are sent.
-    private static let sent: Set<String> = ["check", "save", "plan", "test-send", "compose"]
+    private static let sent: Set<String> = ["check", "save", "plan", "test-send", "compose", "next"]
     /// The last part of the path of the page that shows them again.
     private static let shown = "check"
 

@@ -18,6 +18,10 @@ struct PageHTML: Hashable, Sendable {
         text = text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/) { match in
             Self.element(String(match.0)) ?? String(match.0)
         }
+        text = text.replacing(/campaign ([^\s,&;<>]+), start (\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?),/) { match in
+            let address = NextStartPage.address(String(match.1), String(match.2)).escapedHTML
+            return "campaign <a href=\"\(address)\">\(match.1), start \(match.2)</a>,"
+        }
         text = text.replacing(/the page of run (\d+)/) { "<a href=\"/runs/\($0.1)\">the page of run \($0.1)</a>" }
         html = text.replacing(/the page ([A-Z][a-z]+(?: and tokens)?)/) { match in
             Self.pages[String(match.1)].map { "the page <a href=\"\($0)\">\(match.1)</a>" } ?? String(match.0)

@@ -15,6 +15,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case runs
     case correction
     case campaigns, campaign, calendar
+    case nextStart = "next-start"
     case templates, template
     case campaignFile = "campaign-file"
     case newFile = "new-file"
@@ -23,6 +24,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case campaignPhones = "campaign-phones"
     case campaignPlan = "campaign-plan"
     case campaignTroubles = "campaign-troubles"
+    case audienceChoices = "audience-choices"
     case composer
     case composerParts = "composer-parts"
     case composerFound = "composer-found"
@@ -66,6 +68,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .runSlices: PackageResources.run_slices_mustache
         case .runs: PackageResources.runs_mustache
         case .correction: PackageResources.correction_mustache
+        case .nextStart: PackageResources.next_start_mustache
         case .campaigns: PackageResources.campaigns_mustache
         case .campaign: PackageResources.campaign_mustache
         case .templates: PackageResources.templates_mustache
@@ -78,6 +81,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .campaignPhones: PackageResources.campaign_phones_mustache
         case .campaignPlan: PackageResources.campaign_plan_mustache
         case .campaignTroubles: PackageResources.campaign_troubles_mustache
+        case .audienceChoices: PackageResources.audience_choices_mustache
         case .composer: PackageResources.composer_mustache
         case .composerParts: PackageResources.composer_parts_mustache
         case .composerFound: PackageResources.composer_found_mustache

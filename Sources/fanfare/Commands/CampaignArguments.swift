@@ -14,6 +14,8 @@ struct VariableArguments: ParsableArguments {
         completion: .file(extensions: ["yaml", "yml", "json"]))
     var varsFile: String?
 
+    var isEmpty: Bool { variables.isEmpty && varsFile == nil }
+
     /// Returns the values of `--vars-file` and of `--var`, which takes precedence.
     func values() throws -> [String: String] {
         var values: [String: String] = [:]

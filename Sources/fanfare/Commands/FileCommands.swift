@@ -41,7 +41,8 @@ struct ValidateCommand: AsyncParsableCommand {
             configuration: configuration, templates: templates,
             configuredTemplates: { [settings] in try settings.configuration().templates },
             environment: ProcessInfo.processInfo.environment, devices: await devices(configuration),
-            now: WallClock.system.now(), hasRun: await startedOccurrences(configuration))
+            now: WallClock.system.now(), hasRun: await startedOccurrences(configuration),
+            values: await values(configuration))
         var checked = try files.check(try paths.isEmpty ? defaultFolders() : paths)
         if links { checked.add(dead: await LinkCheck.dead(checked.links, configuration)) }
         checked.add(languages: await languages(configuration, of: checked.topics))
@@ -64,6 +65,12 @@ struct ValidateCommand: AsyncParsableCommand {
         let started =
             (try? await opened.startedPast(catalogue.ready.map(\.campaign), now: WallClock.system.now())) ?? []
         return { started.contains("\($0)/\($1)") }
+    }
+
+    /// Returns the values of coming starts, or none if the store cannot be read.
+    private func values(_ configuration: Configuration?) async -> StartValues {
+        guard let opened = try? await store(configuration) else { return StartValues() }
+        return (try? await opened.startValues(now: WallClock.system.now())) ?? StartValues()
     }
 
     private func languages(_ configuration: Configuration?, of topics: Set<String>) async -> [String: [String: Int]] {

@@ -12,7 +12,8 @@ struct PlanCommand: AsyncParsableCommand {
         discussion: """
             The hash at the end names this plan: `run --plan HASH` sends it, or says what has changed since and sends \
             nothing. With --save the plan is kept for 90 days with its values: `run --plan NUMBER` sends it, and the web \
-            pages show it at /plans/NUMBER. Exit code 3 when a guard of the campaign would refuse the run.
+            pages show it at /plans/NUMBER. With --save and --occurrence the values also become those of that start of the \
+            schedule: the daemon then sends them. Exit code 3 when a guard of the campaign would refuse the run.
             """)
 
     @OptionGroup var settings: Settings
@@ -22,11 +23,15 @@ struct PlanCommand: AsyncParsableCommand {
     @Flag(help: "Record the plan, for approvers to sign with `fanfare approve`.") var forApproval = false
     @Option(help: "What to tell the approvers; with --for-approval.") var note: String?
     @Flag(help: "Keep the plan with its values, under a number.") var save = false
+    @Flag(help: "Remove the values of an occurrence; with --occurrence.") var removeValues = false
     @Flag(help: "Show a sample payload of every text, not only of the first.") var samples = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
         if note != nil, !forApproval { throw ValidationError("--note needs --for-approval") }
+        if removeValues, occurrence == nil || save || !arguments.variables.isEmpty {
+            throw ValidationError("--remove-values needs --occurrence, without --save and --var")
+        }
         guard !save || !CampaignSource.isPath(arguments.campaign) else {
             throw ValidationError("with --save, give the campaign's name, not the path of its file")
         }
@@ -34,25 +39,48 @@ struct PlanCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let session = try await settings.session(configuration, forApproval || save ? .writing : .reading)
-        let (definition, files) = try CampaignArguments.definitionWithFiles(
+        let session = try await settings.session(
+            configuration, forApproval || save || removeValues ? .writing : .reading)
+        if removeValues { try await remove(configuration, session) }
+        var (definition, files) = try CampaignArguments.definitionWithFiles(
             arguments.campaign, arguments.variables, configuration, plannedAt: session.now)
+        if let occurrence, try arguments.variables.values().isEmpty {
+            let source = try CampaignSource.load(arguments.campaign, configuration)
+            definition = try await session.useCases.values.start(source, named: occurrence, now: session.now).definition
+        }
         let planned = try await session.useCases.planning(definition.campaign.topic)
             .plan(definition, occurrence: occurrence, isNow: now, by: session.actor, now: session.now)
         let text = PlanText(
             plan: planned.plan, unset: planned.unset, showsAllSamples: samples, isForApproval: forApproval)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
         if forApproval { try await ask(for: planned, files, session) }
-        if save { try await keep(planned, session) }
+        if save { try await keep(planned, configuration, session) }
         if !planned.plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
     }
 
-    private func keep(_ planned: PlanCampaign.Planned, _ session: Session) async throws {
+    /// Removes the values of the occurrence, and shows what it sends then.
+    private func remove(_ configuration: Configuration, _ session: Session) async throws {
+        let source = try CampaignSource.load(arguments.campaign, configuration)
+        let removed = try await session.useCases.values.remove(
+            from: occurrence ?? "", of: source, by: session.actor, now: session.now)
+        Console.note(
+            removed ? "removed the values of \(occurrence ?? "")" : "\(occurrence ?? "") has no values of its own")
+    }
+
+    private func keep(
+        _ planned: PlanCampaign.Planned, _ configuration: Configuration, _ session: Session
+    ) async throws {
         let kept = try await session.useCases.plans.keep(
             planned, file: arguments.campaign, by: session.actor, now: session.now)
         let next =
             kept.isScheduled || kept.token == nil ? "" : "; `fanfare run \(kept.file) --plan \(kept.id)` sends it"
         Console.note("kept as plan \(kept.id)\(next)")
+        let values = try arguments.variables.values()
+        guard let occurrence, !values.isEmpty else { return }
+        let source = try CampaignSource.load(arguments.campaign, configuration)
+        let start = try await session.useCases.values.give(
+            values, to: occurrence, of: source, by: session.actor, now: session.now)
+        Console.note("the start \(start.occurrence.key) sends these values")
     }
 
     private func ask(

@@ -42,9 +42,10 @@ struct ScheduleCommand: AsyncParsableCommand {
         var coming = try schedule.coming(
             campaigns, count: count, on: on.flatMap(WallTime.init), now: WallClock.system.now())
         if on == nil {
-            let known = try await stored(configuration, schedule, coming.now)
-            coming.halted = known.halted
-            coming.due = known.due
+            (coming.halted, coming.due, coming.values) = try await stored(configuration, schedule, coming.now)
+        } else {
+            let session = try? await settings.session(configuration, .reading)
+            coming.values = (try? await session?.useCases.startValues()) ?? StartValues()
         }
         Console.print(json ? try ResultJSON.text(coming.result) : ScheduleList(coming).text)
         if !catalogue.problems.isEmpty { throw ExitStatus.invalidData.exitCode }
@@ -56,18 +57,19 @@ extension ScheduleCommand {
     /// returns the occurrences that are due by the files alone.
     private func stored(
         _ configuration: Configuration, _ schedule: ListSchedule, _ now: Timestamp
-    ) async throws -> (halted: [Run], due: [Agenda.Due]) {
+    ) async throws -> (halted: [Run], due: [Agenda.Due], values: StartValues) {
         do {
             let session = try await settings.session(configuration, .reading)
             let runs = try await session.runs.halted()
             let due = try await schedule.due(campaigns, in: session.store, now: now)
-            return (campaigns.isEmpty ? runs : runs.filter { campaigns.contains($0.campaign) }, due)
+            let values = try await session.useCases.startValues()
+            return (campaigns.isEmpty ? runs : runs.filter { campaigns.contains($0.campaign) }, due, values)
         } catch {
             let why = Failure(error)?.messages.joined(separator: "; ") ?? "\(error)"
             Console.note(
-                "warning: runs that wait for a person are not shown, and due occurrences may already have a run: \(why)"
+                "warning: runs that wait for a person and values of single starts are not shown, and due occurrences may already have a run: \(why)"
             )
-            return ([], try schedule.due(campaigns, marks: [:], now: now))
+            return ([], try schedule.due(campaigns, marks: [:], now: now), StartValues())
         }
     }
 }
@@ -81,9 +83,11 @@ struct ScheduleList {
     private let scheduled: Int
     private let halted: [Run]
     private let past: [String]
+    private let values: StartValues
     private let zone: TimeZone
 
     init(_ coming: ListSchedule.Coming) {
+        values = coming.values
         entries = coming.entries
         due = coming.due
         scheduled = coming.scheduled
@@ -118,10 +122,12 @@ struct ScheduleList {
         let occurrence = entry.occurrence
         let note =
             occurrence.isByEachClock ? " by each device's clock, the last at \(occurrence.lastStartsAt.iso8601)" : ""
-        let missing = entry.campaign.missingValues
+        let missing = entry.campaign.missingValues(at: occurrence, values)
+        let given = values.values(of: entry.campaign.campaign, occurrence).keys.sorted()
         return zone.wall(at: occurrence.startsAt).description.padded(to: width)
             + occurrence.startsAt.iso8601.padded(to: 22) + entry.campaign.campaign.name.padded(to: names)
             + occurrence.key + note + (missing.isEmpty ? "" : "; " + MissingValues.summary(missing))
+            + (given.isEmpty ? "" : "; its own \(given.joined(separator: ", "))")
     }
 
 }

@@ -23,6 +23,8 @@ extension `The pages in a browser` {
                 let file = "\(folder)/missing-\(page.dropFirst().replacing("/", with: "-")).png"
                 try await browser.picture().write(to: URL(fileURLWithPath: file))
             }
+            try await fillOneStart(browser, demo)
+            try await browser.open(demo.address + "/campaigns/winter")
             // The person who starts it now gives the values.
             try await browser.type("The Quiet Reef", into: "#v-title")
             try await browser.type("https://example.com/118", into: "#v-link_url")
@@ -31,5 +33,31 @@ extension `The pages in a browser` {
             let plan = try await browser.text("#plan h2")
             #expect(plan.contains("it reaches"))
         }
+    }
+
+    /// The calendar shows the gap; one click leads to its form, and then the calendar shows the values.
+    private func fillOneStart(_ browser: Browser, _ demo: DemoWithPages) async throws {
+        try await browser.open(demo.address + "/calendar?weeks=2")
+        try await browser.follow(browser.named("Give values"))
+        #expect(try await browser.text(".state") == "will fail: no value for link_url, title")
+        try await browser.type("The Quiet Reef", into: "#v-title")
+        try await browser.type("https://example.com/118", into: "#v-link_url")
+        try await browser.follow(browser.named("Update preview"))
+        #expect(try await browser.text(".phones").contains("The Quiet Reef"))
+        try await picture(browser, "next-start")
+        try await browser.follow(browser.named("Save the values"))
+        #expect(try await browser.text("main").contains("The start sends these values."))
+        try await picture(browser, "next-start-saved")
+        try await browser.open(demo.address + "/calendar?weeks=2")
+        let filled = try await browser.named("https://example.com/118 · The Quiet Reef")
+        try await picture(browser, "calendar-filled")
+        try await browser.follow(filled)
+        #expect(try await browser.text(".state") == "its own values")
+        #expect(try await PageCheck(browser).faults == [])
+    }
+
+    private func picture(_ browser: Browser, _ name: String) async throws {
+        guard let folder = ProcessInfo.processInfo.environment["SCREENSHOTS"] else { return }
+        try await browser.picture().write(to: URL(fileURLWithPath: "\(folder)/\(name).png"))
     }
 }

@@ -99,6 +99,8 @@ extension DeviceRegistryContract {
             await #expect(throws: StoreError.segmentIsUsed("fans", by: users)) {
                 try await store.removeSegment("fans", usedBy: ["campaign spring"], now: noon, by: "amy")
             }
+            let known = try await store.segmentUsers(of: ["fans", "most", "none"])
+            #expect(known == ["fans": Array(users.dropFirst()), "most": [], "none": []])
             #expect(try await members(store) == [1, 2])
             #expect(try await store.events(EventFilter(kind: "segment_removed"), before: nil, limit: 9).events.isEmpty)
         }

@@ -48,6 +48,7 @@ extension UseCases {
     ) async throws -> ScheduleResult {
         var coming = try schedule(in: zone, sees: sees).coming.coming(names, from: first, through: last, now: now)
         coming.halted = try await runs.halted().filter { sees($0.definition.campaign.topic) }
+        coming.values = try await startValues()
         return coming.result
     }
 }

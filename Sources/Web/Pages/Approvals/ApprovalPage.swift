@@ -54,6 +54,9 @@ struct ApprovalPage: Sendable {
         var now: String
         var before: String
         var differs: Bool
+        /// The expressions of audiences, which the sentences say in plain English.
+        var code: String?
+        var codeBefore: String?
     }
 
     /// What phones showed when the corrected run was sent.
@@ -123,7 +126,7 @@ extension ApprovalPage {
                 fact: Fact(name: fact.name, now: fact.now ?? "none", before: fact.before ?? "", differs: fact.differs)
             )
         }
-        self.facts = facts.filter { !$0.isPayload }.map(\.fact)
+        self.facts = facts.filter { !$0.isPayload }.map { $0.fact.withSentence }
         payloads = facts.filter(\.isPayload).map(\.fact)
         hasPayloads = !payloads.isEmpty
         isApproved = approval.isOpen && approval.missing == 0
@@ -204,5 +207,18 @@ extension ApprovalPage.Signature {
             + (signature.isRejection ? "" : ", good until \(signature.lapsesAt.shownTime)")
             + (signature.reason.map { ": \($0)" } ?? "")
         fault = signature.fault
+    }
+}
+
+extension ApprovalPage.Fact {
+    /// The fact with an audience as a sentence above its expression, because the expression is what is signed.
+    fileprivate var withSentence: Self {
+        guard name == ApprovalDetailResult.audience else { return self }
+        var fact = self
+        if let sentence = AudienceSummary(source: now, sql: nil).sentence { (fact.now, fact.code) = (sentence, now) }
+        if !before.isEmpty, let sentence = AudienceSummary(source: before, sql: nil).sentence {
+            (fact.before, fact.codeBefore) = (sentence, before)
+        }
+        return fact
     }
 }

@@ -74,6 +74,10 @@ struct CalendarPage: Sendable {
         var change: String?
         /// The reason why the run will fail.
         var failure: String?
+        /// The page where a person gives the start its values, if it lacks some or has its own.
+        var valuesAddress: String?
+        /// The values that a person gave for the start, in one line.
+        var values: String?
         var isPast: Bool
         /// The state of the run, if the start is over.
         var state: String?
@@ -207,7 +211,16 @@ extension CalendarPage.Entry {
         change = entry.clockChanges.map { ClockSummary.summary($0, at: entry) }
         isPast = entry.lastStartsAt < now
         failure = isPast ? nil : entry.failure
+        let isChangeable = run == nil && entry.startsAt > now && (entry.failure ?? entry.values?.first?.key) != nil
+        valuesAddress = isChangeable ? NextStartPage.address(entry.campaign, entry.occurrence) : nil
+        values = entry.values.map { given in
+            let text = given.sorted { $0.key < $1.key }.map(\.value.onOneLine).joined(separator: " · ")
+            return text.count > Self.valuesShown ? text.prefix(Self.valuesShown) + "…" : text
+        }
     }
+
+    /// The maximum number of characters of a start's values in the calendar.
+    private static let valuesShown = 60
 
     /// Returns `03-28 09:00` for `2027-03-28T09:00`.
     private static func short(_ wall: String) -> String { String(wall.dropFirst(5)).replacing("T", with: " ") }

@@ -58,6 +58,10 @@ struct CampaignPage: Sendable {
         var when: String
         /// The reason why the run will fail, and the effect of a clock change on the time.
         var note: String?
+        /// The page where a person gives the start its values; `nil` if the campaign has no variables to give.
+        var address: String?
+        /// The link's words: what the page is for.
+        var label = ""
     }
 
     struct LastRun: Sendable {
@@ -90,6 +94,8 @@ struct CampaignPage: Sendable {
         var variant = ""
         /// Whether to plan as if the run started now.
         var isNow = false
+        /// The start of the schedule that the values are for; empty for the next one.
+        var occurrence = ""
 
         init(_ fields: [String: String] = [:]) {
             for (name, value) in fields where name.hasPrefix("v.") {
@@ -99,6 +105,7 @@ struct CampaignPage: Sendable {
             device = fields["device", default: ""].trimmingCharacters(in: .whitespaces)
             variant = fields["variant", default: ""]
             isNow = fields["when"] == "now"
+            occurrence = fields["occurrence", default: ""]
         }
 
         /// The values of variables alone.
@@ -180,7 +187,8 @@ struct CampaignPage: Sendable {
 }
 
 extension CampaignPage.Next {
-    init(_ entry: ScheduleResult.Entry) {
+    /// - Parameter file: the name of the campaign's file, if it differs from the campaign's.
+    init(_ entry: ScheduleResult.Entry, file: String? = nil) {
         let wall = entry.occurrence.replacing("T", with: " ")
         if entry.byEachClock {
             when = "\(wall) by each device's clock"
@@ -189,6 +197,8 @@ extension CampaignPage.Next {
         }
         let notes = [entry.failure, entry.clockChanges.map { ClockSummary.summary($0, at: entry) }].compactMap(\.self)
         note = notes.isEmpty ? nil : notes.joined(separator: "; ")
+        address = NextStartPage.address(file ?? entry.campaign, entry.occurrence)
+        label = entry.missingValues != nil ? "Give values" : entry.values == nil ? "Its values" : "Its own values"
     }
 }
 

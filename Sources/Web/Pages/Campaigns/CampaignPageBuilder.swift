@@ -46,7 +46,7 @@ struct CampaignPageBuilder: Sendable {
             state: campaign.errors + campaign.warnings == 0
                 ? "files ok" : FileEditor.summary(errors: campaign.errors, warnings: campaign.warnings),
             mark: CampaignList.Row(campaign).mark, starts: CampaignPage.summary(startedBy: campaign.startedBy),
-            nexts: campaign.nextOccurrences.map(CampaignPage.Next.init),
+            nexts: campaign.nextOccurrences.map { next(detail, $0) },
             lastRun: campaign.lastRun.map(CampaignPage.LastRun.init), problem: [], files: try editors(detail),
             changes: [],
             phones: [], variables: Self.variables(detail, input), device: input.device,
@@ -116,6 +116,13 @@ struct CampaignPageBuilder: Sendable {
 
     /// Returns the reason for a refusal, in the command line's words.
     func summary(of error: any Error) -> String { Problem(error, for: caller).detail }
+
+    /// Returns a start, with the page for its values if the campaign has variables.
+    private func next(_ detail: CampaignDetailResult, _ entry: ScheduleResult.Entry) -> CampaignPage.Next {
+        var next = CampaignPage.Next(entry, file: name)
+        if detail.variables.isEmpty { next.address = nil }
+        return next
+    }
 
     private static func facts(_ campaign: CampaignResult) -> [PlanView.Fact] {
         [
@@ -211,18 +218,20 @@ struct CampaignPageBuilder: Sendable {
 
     // MARK: The way to a run
 
-    /// Plans the campaign with the input, and keeps the plan. At the campaign's next time the values of the file are
-    /// sent, so the input does not count then.
+    /// Plans the campaign with the input, and keeps the plan. At the campaign's next time its stored values or those of
+    /// the file are sent, so the input does not count then, unless it is for that very start.
     func plan(_ input: CampaignPage.Input) async throws -> SavedPlan {
         var definition = try definition(input)
         let planning = cases.planning(definition.campaign.topic)
         let hasNext = definition.campaign.schedule.flatMap(Timetable.init)?.next(after: cases.now) != nil
-        if !input.isNow, hasNext {
-            definition = try self.definition(CampaignPage.Input())
+        let occurrence = input.occurrence.isEmpty ? nil : input.occurrence
+        if !input.isNow, hasNext, occurrence == nil {
+            let source = try cases.files.source(name)
+            definition = try await cases.values.start(source, named: nil, now: cases.now).definition
         }
         try await CampaignAccess(cases, caller).requireSegments(of: definition.campaign)
         let planned = try await planning.plan(
-            definition, occurrence: nil, isNow: input.isNow, by: caller.actor, now: cases.now)
+            definition, occurrence: occurrence, isNow: input.isNow, by: caller.actor, now: cases.now)
         return try await cases.plans.keep(planned, file: name, by: caller.actor, now: cases.now)
     }
 

@@ -51,6 +51,8 @@ struct CampaignPages: Sendable {
         let builder = try builder(request)
         let fields = try await request.form()
         let input = CampaignPage.Input(fields)
+        // The form of one start, which a sign-in interrupted, or whose preview is wanted.
+        if !input.occurrence.isEmpty { return try await NextStartPages(cases: cases).answer(request, fields) }
         guard fields["kind"] != nil else {
             // A form without a text, which a sign-in interrupted: the composer's, or that of the values.
             let isComposed = fields.keys.contains { $0.hasPrefix("c.") }
@@ -103,6 +105,10 @@ struct CampaignPages: Sendable {
         do {
             let address = try await builder.plan(input).address
             return PageRequest.seeOther(input.device.isEmpty ? address : "\(address)?device=\(input.device.inAddress)")
+        } catch  where !input.occurrence.isEmpty {
+            let detail = Problem(error, for: builder.caller).detail
+            let fields = try await request.form()
+            return try await NextStartPages(cases: cases).answer(request, fields, problem: [detail])
         } catch {
             return try await refused(error, request, builder, input)
         }

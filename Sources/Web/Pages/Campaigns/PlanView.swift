@@ -7,6 +7,8 @@ struct PlanView: Sendable {
     struct Fact: Sendable {
         var name: String
         var value: String
+        /// The rest of the value as code, such as an audience without a sentence.
+        var code: String?
     }
 
     struct WaveRow: Sendable {
@@ -89,9 +91,7 @@ struct PlanView: Sendable {
                 .map { "\($0.key) \($0.value.grouped)" }.joined(separator: ", ")
         }
         var facts = [
-            Fact(
-                name: "Audience",
-                value: plan.audienceSql ?? (plan.audience.isEmpty ? "every device of the topic" : plan.audience))
+            Fact(audience: AudienceSummary(source: plan.audience, sql: plan.audienceSql))
         ]
         if left > 0 { facts.append(Fact(name: "Selected", value: "\(plan.selected.grouped); left out: ")) }
         if left > 0, let last = facts.indices.last { facts[last].value += list(plan.suppressed) }
@@ -122,7 +122,7 @@ struct PlanView: Sendable {
             Fact(name: "Leaves out", value: "segment \($0) is empty and selects no device")
         }
         facts += (plan.lint ?? []).map { Fact(name: "Look again", value: $0) }
-        return facts.filter { !$0.value.isEmpty }
+        return facts.filter { !$0.value.isEmpty || $0.code != nil }
     }
 
     private static func summary(_ quiet: PlanResult.Quiet, of reach: Int) -> String? {

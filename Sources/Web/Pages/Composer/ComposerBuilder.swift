@@ -67,8 +67,10 @@ struct ComposerBuilder: Sendable {
         } catch let fault as YAMLText.Fault {
             page.problem = [Self.summary(of: fault)]
         }
-        form.nexts = try cases.files.starts(pages.name, drafts: texts, atMost: Self.startsShown, now: cases.now)
-            .map(CampaignPage.Next.init)
+        form.nexts = try await cases.files.starts(
+            pages.name, drafts: texts, atMost: Self.startsShown, now: cases.now
+        )
+        .map { CampaignPage.Next($0) }
         await offer(try cases.files.topic(ofCampaign: pages.name) ?? "", posted, in: &form)
         page.composer = form
         return texts

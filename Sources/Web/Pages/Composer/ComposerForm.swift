@@ -199,15 +199,9 @@ struct ComposerForm: Sendable {
 
     /// Adds the values to choose from: those of the devices, of the segments, and of the files.
     mutating func offer(_ values: AudienceValuesResult, segments names: [String], _ fields: ComposerFields) {
-        segments = Self.choices("segment", names.map { ($0, nil) }, fields)
-        tags = Self.choices("tag", values.tags.map { ($0.name, $0.devices.grouped) }, fields)
-        locales = Self.choices("locale", values.locales.map { ($0.name, $0.devices.grouped) }, fields).map { choice in
-            var choice = choice
-            choice.label = "\(Self.name(of: choice.label)) (\(choice.label))"
-            return choice
-        }
-        attributes = Self.choices("attribute", [], fields)
-        versions = values.appVersions.map(\.name).sorted { $0.compare($1, options: .numeric) == .orderedDescending }
+        let choices = AudienceChoices(values, segments: names, fields)
+        (segments, tags, locales) = (choices.segments, choices.tags, choices.locales)
+        (attributes, versions) = (choices.attributes, choices.versions)
         let written = written
         let others = values.locales.filter { !Self.hasText(for: $0.name, in: written) }
         let named = others.prefix(8).map { "\(Self.name(of: $0.name)) (\($0.devices.grouped) devices)" }
@@ -232,19 +226,5 @@ struct ComposerForm: Sendable {
     private static func hasText(for locale: String, in template: Template) -> Bool {
         guard let tag = LocaleTag(locale) else { return true }
         return template.localeChoice(for: tag).map { $0.fit != .fallback } ?? false
-    }
-
-    private static func choices(
-        _ kind: String, _ values: [(name: String, devices: String?)], _ fields: ComposerFields
-    ) -> [Choice] {
-        let known = Set(values.map(\.name))
-        let others = fields.names(behind: "who.\(kind).").filter { !known.contains($0) }
-        return (values + others.map { ($0, nil) }).map { name, devices in
-            let field = "who.\(kind).\(name)"
-            let state = fields[field]
-            return Choice(
-                field: field, label: name, devices: kind == "attribute" ? state : devices, isOn: state == "on",
-                isIn: state == "in", isOut: state == "out")
-        }
     }
 }

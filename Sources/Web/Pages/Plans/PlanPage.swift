@@ -65,6 +65,8 @@ struct PlanPage: Sendable {
     var phonesReason: String?
     /// The button that asks for approval.
     var mayAsk = false
+    /// Whether to show the button that gives the start the plan's values.
+    var mayGive = false
     /// The form that sends the plan.
     var start: PlanView.Start?
     var mayTest: Bool
@@ -88,7 +90,10 @@ extension PlanPage {
         campaign = Link(address: CampaignPage.address(plan.file), label: plan.file)
         let input = CampaignPage.Input(variables: definition.variables)
         if caller.role.may(.plan) {
-            change = Link(address: CampaignPage.address(plan.file, input) + "#try", label: "Change the values")
+            let form =
+                plan.isScheduled && !definition.variables.isEmpty
+                ? NextStartPage.address(plan.file, plan.occurrence) : CampaignPage.address(plan.file, input) + "#try"
+            change = Link(address: form, label: "Change the values")
         }
         excerpt = definition.excerpt(in: [])
         made = "\(PersonName.shown(plan.madeBy)), \(plan.madeAt.iso8601.shownTimeAndZone)"
@@ -123,6 +128,15 @@ extension PlanPage {
         named = names.map { .init(name: $0, isChosen: $0 == device) }
         hasNamed = !named.isEmpty
         self.device = names.contains(device) ? "" : device
+    }
+
+    /// Says that the schedule does not send the values of the plan, and offers to give them to the start.
+    mutating func offerValues(of plan: SavedPlan, to caller: Caller) {
+        mayGive = caller.role.may(.run)
+        mayAsk = false
+        next =
+            "The start \(plan.occurrence.replacing("T", with: " ")) does not have these values yet. "
+            + (mayGive ? "Give it these values." : "A sender can give it these values on this page.")
     }
 
     static func mark(_ step: KeepPlans.Step) -> String {
@@ -172,8 +186,7 @@ extension PlanPage {
         }
     }
 
-    /// Says what the schedule does at the plan's time, which is not what was typed: a scheduled run has the file's
-    /// values.
+    /// Says what the schedule does at the plan's time.
     private static func scheduled(_ plan: SavedPlan, _ result: PlanResult, _ rule: ApprovalRules.Rule?) -> String {
         guard result.unsetVariables.isEmpty else {
             return "It will then fail: no value for \(result.unsetVariables.joined(separator: ", "))."

@@ -14,6 +14,7 @@ struct PlanPages: Sendable {
         PageRoute.readingTexts([
             .get("/plans", .read, list), .get("/plans/{plan}", .read, show),
             .post("/plans/{plan}/start", .run, start), .post("/plans/{plan}/ask", .ask, ask),
+            .post("/plans/{plan}/values", .run, giveValues),
             .post("/plans/{plan}/test-send", .testSend, test), .get("/tests/{run}", .read, testPart),
         ])
     }
@@ -85,6 +86,20 @@ struct PlanPages: Sendable {
             .refused,
             "\(run.occurrence) has already been sent as run \(run.id)\(isOther ? ", with other texts" : ""); nothing was sent. "
                 + "Give the send another name.")
+    }
+
+    /// Gives the start that the plan shows the plan's values.
+    @Sendable private func giveValues(_ request: PageRequest) async throws -> Response {
+        let plan = try await plan(request)
+        do {
+            guard plan.isScheduled else { throw Failure(.invalidData, "no schedule starts this plan") }
+            _ = try await cases.values.give(
+                plan.definition.variables, to: plan.occurrence, of: cases.files.source(plan.file),
+                by: request.caller.actor, now: cases.now)
+            return PageRequest.seeOther(plan.address)
+        } catch {
+            return try await refused(error, request, plan)
+        }
     }
 
     @Sendable private func ask(_ request: PageRequest) async throws -> Response {
@@ -160,6 +175,9 @@ struct PlanPages: Sendable {
         }
         var page = try PlanPage(plan, step, for: caller)
         page.problem = problem
+        if case .scheduled = step, try await cases.plans.differsFromSchedule(plan) {
+            page.offerValues(of: plan, to: caller)
+        }
         page.choose(device ?? request.query("device") ?? "", among: caller.topic == nil ? cases.testDeviceNames : [])
         if let test = request.query("test").flatMap({ Int64($0) }) {
             page.test = try await cases.test(test, for: caller)?.again(at: plan.address, request.queryFields)

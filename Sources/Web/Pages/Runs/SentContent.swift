@@ -20,10 +20,9 @@ struct SentContent: Sendable {
         campaign = definition.campaignOfFiles
         topic = definition.campaign.topic
         campaignAddress = CampaignPage.address(campaign)
-        let audience = definition.campaign.audienceSQL ?? definition.campaign.audience.source
         facts =
             [
-                .init(name: "Audience", value: audience.isEmpty ? "every device of the app" : audience),
+                .init(audience: AudienceSummary(definition.campaign)),
                 .init(name: "Template", value: definition.template.name),
             ]
             + definition.variables.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value) }

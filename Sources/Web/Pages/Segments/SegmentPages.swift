@@ -1,3 +1,4 @@
+import CampaignFiles
 import Campaigns
 import Foundation
 import HTTPTypes
@@ -23,29 +24,54 @@ struct SegmentPages: Sendable {
         if request.query("format") == "csv" {
             return .table(try ListTable.text(try await SegmentAccess(cases, try request.caller).all()))
         }
-        return try await page(request, form([:], try request.caller))
+        return try await page(request, try await form([:], try request.caller))
     }
 
     private func page(
         _ request: PageRequest, _ form: SegmentForm, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
-        let segments = try await SegmentAccess(cases, try request.caller).all()
+        let caller = try request.caller
+        let segments = try await SegmentAccess(cases, caller).all()
+        let users = try await users(segments.map(\.name), for: caller)
         return try request.page(
             .segments, title: "Segments",
-            SegmentsPage(segments: segments.map(SegmentsPage.Line.init), isEmpty: segments.isEmpty, form: form),
+            SegmentsPage(
+                segments: segments.map { SegmentsPage.Line($0, users[$0.name, default: []]) },
+                isEmpty: segments.isEmpty, showsUsers: caller.topic == nil, form: form),
             status: status)
     }
 
-    private func form(_ fields: [String: String], _ caller: Caller) -> SegmentForm {
-        SegmentForm(
-            fields, topics: cases.configuration().apps.map(\.topic).filter(caller.sees),
-            isOffered: caller.role.may(.segments), mayKeep: caller.topic == nil)
+    /// Returns what uses each segment. Empty for a visitor confined to one app, who may not learn of other campaigns.
+    private func users(_ names: [String], for caller: Caller) async throws -> [String: [String]] {
+        caller.topic == nil ? try await cases.users(ofSegments: names) : [:]
+    }
+
+    /// - Parameter name: the segment whose form it is, which cannot name itself; `nil` for a new one.
+    private func form(
+        _ given: [String: String], _ caller: Caller, of name: String? = nil
+    ) async throws -> SegmentForm {
+        var (fields, choice) = (given, ComposerFields(audience: given["expression", default: "everyone"]))
+        if given["c.who"] != nil {
+            choice = try ComposerBuilder.posted(given, over: ComposerFields())
+            if choice["who"] == "choose" { fields["expression"] = choice.audience }
+        }
+        let topics = cases.configuration().apps.map(\.topic).filter(caller.sees)
+        var form = SegmentForm(
+            fields, topics: topics, isOffered: caller.role.may(.segments), mayKeep: caller.topic == nil)
+        guard form.isOffered else { return form }
+        // A form without values to choose from is better than none.
+        let values = try? await cases.audienceValues.latest(given["topic"] ?? topics.first ?? "")
+        let segments = (try? await SegmentAccess(cases, caller).all().map(\.name)) ?? []
+        form.choices = AudienceChoices(
+            values ?? AudienceValuesResult(), segments: segments.filter { $0 != name }, choice)
+        form.isChosen = given["expression"] == nil || choice["who"] == "choose"
+        return form
     }
 
     /// Handles the form's two buttons: one counts the expression, the other saves it.
     @Sendable private func define(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
-        var form = self.form(fields, try request.caller)
+        var form = try await self.form(fields, try request.caller)
         if fields["do"] == "count" {
             form.count = try await counted(form.expression, fields, request)
             return try await page(request, form)
@@ -70,7 +96,9 @@ struct SegmentPages: Sendable {
     /// Returns the count as a fragment of the page. A script requests it while a person types.
     @Sendable private func count(_ request: PageRequest) async throws -> Response {
         let fields = ["topic": request.query("topic") ?? "", "push_type": request.query("push_type") ?? ""]
-        let view = try await counted(request.query("expression") ?? "", fields, request)
+        let chosen = try ComposerBuilder.posted(request.queryFields, over: ComposerFields())
+        let expression = chosen["who"] == "choose" ? chosen.audience : request.query("expression") ?? ""
+        let view = try await counted(expression, fields, request)
         return request.fragment(try PageTemplate.count.render(view))
     }
 
@@ -112,16 +140,18 @@ struct SegmentPages: Sendable {
         var known = fields
         known["name"] = name
         known["expression"] = segment.expression
+        let users = try await users([name], for: caller)[name, default: []]
         known["segment"] = name
         known["opened"] = segment.tag
         let address = "/segments/\(name.inAddress)"
         let page = SegmentPage(
             name: name, isDynamic: segment.expression != nil, expression: segment.expression ?? "",
             members: segment.count.grouped, changed: segment.updatedAt.shownTime,
-            form: segment.expression == nil ? nil : self.form(known, caller),
+            form: segment.expression == nil ? nil : try await self.form(known, caller, of: name),
             changeAddress: segment.expression == nil && caller.role.may(.segments) ? address + "/members" : nil,
             removeAddress: caller.topic == nil && caller.role.may(.segments) ? address + "/removal" : nil,
-            mayReplace: caller.topic == nil, given: fields["members", default: ""], problem: problem?.detail,
+            users: users.isEmpty ? nil : users.joined(separator: ", "), mayReplace: caller.topic == nil,
+            given: fields["members", default: ""], problem: problem?.detail,
             done: done,
             devices: devices.map(DevicePages.Line.init), hasDevices: !devices.isEmpty,
             nextAddress: members.next.map { "\(address)?cursor=\($0.inAddress)" },
@@ -190,8 +220,11 @@ struct SegmentsPage: Sendable {
         var expression: String?
         var count: String
         var updatedAt: String
+        /// What uses the segment, in one line.
+        var users: String
 
-        init(_ segment: SegmentResult) {
+        init(_ segment: SegmentResult, _ users: [String]) {
+            self.users = users.joined(separator: ", ")
             address = "/segments/\(segment.name.inAddress)"
             name = segment.name
             kind = segment.expression == nil ? "members" : "expression"
@@ -203,6 +236,8 @@ struct SegmentsPage: Sendable {
 
     var segments: [Line]
     var isEmpty: Bool
+    /// Whether the list says what uses each segment.
+    var showsUsers: Bool
     var form: SegmentForm
 }
 
@@ -221,6 +256,8 @@ struct SegmentPage: Sendable {
     var changeAddress: String?
     /// The address that removes the segment. `nil` if the visitor may not remove it.
     var removeAddress: String?
+    /// What uses the segment, in one line. `nil` if nothing does.
+    var users: String?
     /// Whether the visitor may replace all members. A visitor confined to one app may not.
     var mayReplace: Bool
     /// The pasted members, shown again after a problem.
@@ -263,6 +300,10 @@ struct SegmentForm: Sendable {
     var opened: String
     var topics: [Choice]
     var pushTypes: [Choice]
+    /// The values to choose from. `nil` if the form is not shown.
+    var choices: AudienceChoices?
+    /// Whether the form shows the choice and not the expression.
+    var isChosen = true
     var problem: String?
     var known: Known?
     var count: CountView?
