@@ -42,7 +42,7 @@ struct ConfigurationFileTests {
             text: "store: a.sqlite\napps: []\n", path: "/etc/fanfare/fanfare.yaml")
         #expect(try #require(configuration).apps == [])
         #expect(diagnostics.map(\.severity) == [.warning])
-        #expect(diagnostics.map(\.description).joined().contains("nothing can be sent; add an app on the page Setup"))
+        #expect(diagnostics.map(\.description).joined().contains("nothing can be sent; add an app on the Setup page"))
     }
 
     @Test func `devices for tests have names, or are a segment`() throws {

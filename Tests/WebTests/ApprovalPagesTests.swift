@@ -128,7 +128,8 @@ struct ApprovalPagesTests {
         try await withScene { scene in
             try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
             let plan = try await scene.planned([:], as: .author, of: "/campaigns/morning")
-            #expect(plan.text.contains("given earlier, it starts at its time.") && plan.text.contains("Ask for approval"))
+            #expect(
+                plan.text.contains("given earlier, it starts at its time.") && plan.text.contains("Ask for approval"))
             #expect(try await scene.page("\(plan.address)/ask", as: .author, form: [:]).status == 303)
             let waiting = try await scene.page(plan.address, as: .author)
             #expect(waiting.text.contains("awaiting approval, 0 of 1 signature"))

@@ -10,11 +10,11 @@ struct PageWordsTests {
     @Test(arguments: [
         (
             "no run 9 in the store; `fanfare status` lists the runs",
-            "no run 9 in the store; the page Broadcasts lists the runs"
+            "no run 9 in the store; the Broadcasts page lists the runs"
         ),
         ("`fanfare resume 7` continues it", "“Resume” on the page of run 7 continues it"),
         ("check `fanfare report 7`", "check the page of run 7"),
-        ("needs a signature: run `fanfare approve p1-ab`", "needs a signature: the page Approvals"),
+        ("needs a signature: run `fanfare approve p1-ab`", "needs a signature: the Approvals page"),
         ("`fanfare approve 7 --stage 2` sends it", "“Approve the next stage” on the page of run 7 sends it"),
         ("none is running; run: systemctl start fanfare", "none is running; ask the operator to start the service"),
         ("the clock differs; run: timedatectl set-ntp true", "the clock differs; ask the operator to turn on NTP"),
@@ -26,11 +26,11 @@ struct PageWordsTests {
     }
 
     @Test func `a message has links and times, and foreign text in it stays text`() {
-        let message = PageHTML(message: "`fanfare report 7` <b> since 2026-11-22T08:00:12Z; the page Health")
+        let message = PageHTML(message: "`fanfare report 7` <b> since 2026-11-22T08:00:12Z; the Health page")
         #expect(
             message.html == """
                 <a href="/runs/7">the page of run 7</a> &lt;b&gt; since <time datetime="2026-11-22T08:00:12Z" \
-                title="2026-11-22 08:00:12 UTC">2026-11-22 08:00:12</time>; the page <a href="/health">Health</a>
+                title="2026-11-22 08:00:12 UTC">2026-11-22 08:00:12</time>; the <a href="/health">Health</a> page
                 """)
     }
 

@@ -79,7 +79,7 @@ package enum ConfigurationFile {
     private static func refuseDoubleTopics(_ apps: [Configuration.App], _ reader: ObjectReader) {
         if apps.isEmpty, let field = reader.field("apps"), !reader.collector.hasErrors {
             field.warning(
-                "apps is empty: nothing can be sent", "add an app on the page Setup, or here with a topic and a key")
+                "apps is empty: nothing can be sent", "add an app on the Setup page, or here with a topic and a key")
         }
         for (index, app) in apps.enumerated() where apps[..<index].contains(where: { $0.topic == app.topic }) {
             reader.field("apps")?.error("two apps have the topic \(quoted(app.topic))", "keep one of them")

@@ -185,7 +185,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
             + ", \(good.count) of \(rule.needs) signed" + (good.isEmpty ? "" : " (\(good.joined(separator: ", ")))")
             + bad.joined() + others + ". Nothing is sent; "
             + (mayWait
-                ? "the plan waits for approval: another person signs it on the page Approvals or with "
+                ? "the plan waits for approval: another person signs it on the Approvals page or with "
                     + "`fanfare approve \(plan)`; then run this again"
                 : "a run for a feed item cannot wait for approval")
     }

@@ -16,20 +16,20 @@ enum CommandReplacement {
         let verb = command.first ?? ""
         let run = command.dropFirst().first.flatMap { Int64($0) }.map { "the page of run \($0)" }
         switch verb {
-        case "status": return run ?? "the page Broadcasts"
+        case "status": return run ?? "the Broadcasts page"
         case "report": return run ?? "the page of the run"
-        case "approve" where run == nil, "approvals": return "the page Approvals"
+        case "approve" where run == nil, "approvals": return "the Approvals page"
         case "plan": return "a new plan"
         case "run": return command.contains("--due") ? "the next scheduled call" : "a plan on the campaign’s page"
         case "test-send": return "a test send"
-        case "validate": return "the page Campaigns"
-        case "schedule": return "the page Calendar"
-        case "tokens": return "the page People"
+        case "validate": return "the Campaigns page"
+        case "schedule": return "the Calendar page"
+        case "tokens": return "the People page"
         case "changes": return "the page of waiting changes"
-        case "stop": return "the page Stop"
-        case "audit": return "the page Audit"
+        case "stop": return "the Stop page"
+        case "audit": return "the Audit page"
         case "devices": return "an import by the operator"
-        case "doctor": return "the page Health"
+        case "doctor": return "the Health page"
         case "serve": return "the service"
         default: break
         }

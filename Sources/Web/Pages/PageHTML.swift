@@ -23,8 +23,8 @@ struct PageHTML: Hashable, Sendable {
             return "campaign <a href=\"\(address)\">\(match.1), start \(match.2)</a>,"
         }
         text = text.replacing(/the page of run (\d+)/) { "<a href=\"/runs/\($0.1)\">the page of run \($0.1)</a>" }
-        html = text.replacing(/the page ([A-Z][a-z]+(?: and tokens)?)/) { match in
-            Self.pages[String(match.1)].map { "the page <a href=\"\($0)\">\(match.1)</a>" } ?? String(match.0)
+        html = text.replacing(/the ([A-Z][a-z]+) page/) { match in
+            Self.pages[String(match.1)].map { "the <a href=\"\($0)\">\(match.1)</a> page" } ?? String(match.0)
         }
     }
 

@@ -24,23 +24,21 @@ struct CalendarPages: Sendable {
         let first = CivilDay(number: asked.number - Int64((asked.weekday + 6) % 7))
         let last = CivilDay(number: first.number + weeks * 7 - 1)
         let result = try await cases.coming([], from: first, through: last, in: zone, sees: caller.sees)
-        let past = try await past(result, since: first, for: caller)
+        let past = first <= today ? try await past(since: first, for: caller) : [:]
         let problems = caller.topic == nil ? cases.schedule().problems : []
         var page = CalendarPage(
             result, past: past, first: first, weeks: weeks, today: today,
             wrong: problems.map { ($0.path as NSString).lastPathComponent })
+        page.markStopped(by: await cases.stops(seenBy: caller).map(\.order.scope))
         page.changes = try await cases.changes(for: caller).map {
             .init(address: "/changes#change-\($0.id)", summary: $0.summary)
         }
         return try request.page(.calendar, title: "Calendar", page)
     }
 
-    /// Returns the runs of the past starts that the calendar shows, by campaign and occurrence. A past start without a
-    /// run did not happen: the campaign or its schedule is newer.
-    private func past(
-        _ schedule: ScheduleResult, since first: CivilDay, for caller: Caller
-    ) async throws -> [CalendarPage.Start: Run] {
-        guard schedule.occurrences.contains(where: { $0.lastStartsAt < schedule.now }) else { return [:] }
+    /// Returns the runs of the days that the calendar shows, by campaign and occurrence. A past start of a schedule
+    /// without a run did not happen: the campaign or its schedule is newer.
+    private func past(since first: CivilDay, for caller: Caller) async throws -> [CalendarPage.Start: Run] {
         // A start by each device's clock begins up to a day before its date here.
         let from = WrittenMoment.parse(CalendarPage.date(first)).map { $0 - .seconds(2 * 86_400) }
         let search = RunSearch(RunFilter(createdFrom: from), topic: caller.topic)
@@ -81,6 +79,8 @@ struct CalendarPage: Sendable {
         var isPast: Bool
         /// The state of the run, if the start is over.
         var state: String?
+        /// Whether a stop keeps the campaign from starting.
+        var isStopped = false
     }
 
     struct Day: Sendable {
@@ -144,7 +144,9 @@ struct CalendarPage: Sendable {
                 day, weekday: names[Int(offset % 7)], today: today, byDay[Self.date(day), default: []], past,
                 now: schedule.now, zone: TimeZone(identifier: schedule.zone) ?? .gmt, shown: Self.entriesShown)
         }
-        isEmpty = shown.isEmpty
+        let scheduled = Set(schedule.occurrences.map(\.start))
+        for run in past.values where run.isBroadcast && !scheduled.contains(run.start) { add(run, in: schedule) }
+        isEmpty = days.allSatisfy(\.isEmpty)
         choices = [2, 3, 4, 5].map {
             Choice(weeks: $0, address: "/calendar?from=\(Self.date(first))&weeks=\($0)", isCurrent: $0 == weeks)
         }
@@ -156,6 +158,27 @@ struct CalendarPage: Sendable {
         isTruncated = schedule.truncated ?? false
         self.wrong = wrong
         weekdays = names
+    }
+
+    /// Adds a broadcast that no schedule started to its day.
+    private mutating func add(_ run: Run, in schedule: ScheduleResult) {
+        let wall = (TimeZone(identifier: schedule.zone) ?? .gmt).wall(at: run.createdAt)
+        guard let index = days.firstIndex(where: { $0.date == Self.date(wall.day) }) else { return }
+        let entry = Entry(run, at: ClockSummary.time(wall.description))
+        let place = days[index].entries.firstIndex { $0.time > entry.time } ?? days[index].entries.endIndex
+        let known = days[index].entries.count { $0.campaign == entry.campaign }
+        if known < Self.entriesShown { days[index].entries.insert(entry, at: place) }
+        days[index].isEmpty = false
+    }
+
+    /// Marks the future starts that a stop prevents.
+    fileprivate mutating func markStopped(by scopes: [StopOrder.Scope]) {
+        for day in days.indices {
+            for index in days[day].entries.indices where !days[day].entries[index].isPast {
+                let campaign = days[day].entries[index].campaign
+                days[day].entries[index].isStopped = scopes.contains(.all) || scopes.contains(.campaign(campaign))
+            }
+        }
     }
 
     static func date(_ day: CivilDay) -> String { String(WallTime(day).description.prefix(10)) }
@@ -219,11 +242,28 @@ extension CalendarPage.Entry {
         }
     }
 
+    /// An entry for a run that no schedule started.
+    fileprivate init(_ run: Run, at time: String) {
+        campaign = run.campaign
+        address = "/runs/\(run.id)"
+        self.time = time
+        detail = run.occurrence
+        isPast = true
+        state = run.state.rawValue
+    }
+
     /// The maximum number of characters of a start's values in the calendar.
     private static let valuesShown = 60
 
     /// Returns `03-28 09:00` for `2027-03-28T09:00`.
     private static func short(_ wall: String) -> String { String(wall.dropFirst(5)).replacing("T", with: " ") }
+}
+
+extension Run {
+    fileprivate var start: CalendarPage.Start { .init(campaign: campaign, occurrence: occurrence) }
+
+    /// Whether people see the run's notifications, and it is no test.
+    fileprivate var isBroadcast: Bool { !isTest && definition.campaign.pushType == .alert }
 }
 
 extension ScheduleResult.Entry {

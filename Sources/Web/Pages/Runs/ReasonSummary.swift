@@ -48,7 +48,7 @@ struct ReasonSummary: Hashable, Sendable {
         "TooManyRequests": Self("Too many pushes to one device", "APNs limits them for each device."),
         "ServiceUnavailable": Self("APNs was unavailable"), "InternalServerError": Self("APNs had an internal error"),
         "ExpiredProviderToken": Self("APNs rejected the key’s token", "Check the clock of the server."),
-        "InvalidProviderToken": Self("APNs rejected the key", "Check the key on the page Health."),
+        "InvalidProviderToken": Self("APNs rejected the key", "Check the key on the Health page."),
         "TopicDisallowed": Self("The key may not send to this app", "Check the key’s team and the app’s topic."),
     ]
 }
