@@ -144,9 +144,7 @@ struct CalendarPage: Sendable {
                 day, weekday: names[Int(offset % 7)], today: today, byDay[Self.date(day), default: []], past,
                 now: schedule.now, zone: TimeZone(identifier: schedule.zone) ?? .gmt, shown: Self.entriesShown)
         }
-        let scheduled = Set(schedule.occurrences.map(\.start))
-        for run in past.values where run.isBroadcast && !scheduled.contains(run.start) { add(run, in: schedule) }
-        isEmpty = days.allSatisfy(\.isEmpty)
+        isEmpty = false
         choices = [2, 3, 4, 5].map {
             Choice(weeks: $0, address: "/calendar?from=\(Self.date(first))&weeks=\($0)", isCurrent: $0 == weeks)
         }
@@ -158,6 +156,9 @@ struct CalendarPage: Sendable {
         isTruncated = schedule.truncated ?? false
         self.wrong = wrong
         weekdays = names
+        let scheduled = Set(schedule.occurrences.map(\.start))
+        for run in past.values where run.isBroadcast && !scheduled.contains(run.start) { add(run, in: schedule) }
+        isEmpty = days.allSatisfy(\.isEmpty)
     }
 
     /// Adds a broadcast that no schedule started to its day.
