@@ -277,7 +277,11 @@ struct ComposerTests {
                     try scene.folder.write(edited.template, to: "templates/new-podcast.yaml")
                 }
                 let found = try await scene.webConsole.cases.files.campaign("new-podcast", now: scene.sending.clock.now)
-                #expect((found.campaign.errors == 0) == (answer.status == 303), "\(round): \(fields) \(found.problems)")
+                // Values for a start are given once the campaign is saved.
+                let isWrong = found.problems.contains {
+                    $0.severity == "error" && !$0.what.contains("has no value when")
+                }
+                #expect(isWrong != (answer.status == 303), "\(round): \(fields) \(found.problems)")
                 for (file, text) in before { try scene.folder.write(text ?? "", to: file) }
             }
             #expect(saved > 40 && refused > 40, "\(saved) saved, \(refused) refused")
