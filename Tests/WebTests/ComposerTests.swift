@@ -327,7 +327,9 @@ struct ComposerTests {
                 }
                 let found = try await scene.webConsole.cases.files.campaign("new-podcast", now: scene.sending.clock.now)
                 // Values for a start are given once the campaign is saved.
-                let isWrong = found.problems.contains { $0.severity == "error" && !$0.what.contains("has no value when") }
+                let isWrong = found.problems.contains {
+                    $0.severity == "error" && !$0.what.contains("has no value when")
+                }
                 #expect(isWrong != (answer.status == 303), "\(round): \(fields) \(found.problems)")
                 for (file, text) in before { try scene.folder.write(text ?? "", to: file) }
             }

@@ -102,6 +102,7 @@ enum AudienceFields {
         case .any(let parts): return any(parts)
         case .not(.segment(let name)): return ("", ["who.segment.\(name)": "out"])
         case .not(.tag(let name)): return ("", ["who.tag.\(name)": "out"])
+        // `locale = "de"` is that language alone, and so is no choice: `in` selects de-AT, too.
         case .oneOf(.locale, let values):
             let tags = values.compactMap(text)
             guard tags.count == values.count else { return nil }
@@ -112,7 +113,6 @@ enum AudienceFields {
             return ("country", ["who.countries": names.joined(separator: ", ")])
         case .comparison(.country, .equal, .text(let name)) where isWord(name):
             return ("country", ["who.countries": name])
-        case .comparison(.locale, .equal, .locale(let tag)): return ("locale", ["who.locale.\(tag)": "on"])
         case .comparison(.appVersion, .greaterOrEqual, .version(let version)):
             return ("version", ["who.version": version.description])
         case .within(.lastSeenAt, let duration):
