@@ -63,7 +63,7 @@ struct `Short reads on a server` {
         ("ownersOnRecord", { _ = try await $0.ownersOnRecord() }),
         ("remaining", { _ = try await $0.claim(1, by: "a", now: noon) }), ("holds", { _ = try await $0.holds(of: 1) }),
         ("waits", { _ = try await $0.waits(of: 1, now: noon) }), ("stages", { _ = try await $0.stages(of: 1) }),
-        ("stops", { _ = try await $0.stops() }),
+        ("stops", { _ = try await $0.stops() }), ("segmentUsers", { _ = try await $0.segmentUsers(of: ["a"]) }),
         ("arrival", { _ = try await $0.arrival() }), ("departure", { _ = try await $0.departure() }),
         ("highestNumbers", { _ = try await $0.highestNumbers() }), ("isEmpty", { _ = try await $0.isEmpty() }),
         ("observation", { _ = try await $0.observation(now: noon) }), ("size", { _ = try await $0.size() }),
@@ -73,7 +73,7 @@ struct `Short reads on a server` {
     /// Reads by one unique key, of tables with a few rows, and those of a move, of upkeep and of verify.
     private static let byKey: Set = [
         "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "noteClocks",
-        "savedPlan", "savedPlans",
+        "savedPlan", "savedPlans", "values",
         "volumeHold", "runsToPrune", "readClock", "readyRuns", "audienceSQLObstacle", "freeze", "importSegment",
         "shrink",
     ]

@@ -59,6 +59,7 @@ import Testing
         ("takeOverLeases", { _ = try await $0.takeOverLeases(of: 1, besides: nil) }),
         ("remaining", { _ = try await $0.claim(1, by: "a", now: noon) }), ("holds", { _ = try await $0.holds(of: 1) }),
         ("waits", { _ = try await $0.waits(of: 1, now: noon) }), ("stops", { _ = try await $0.stops() }),
+        ("segmentUsers", { _ = try await $0.segmentUsers(of: ["a"]) }),
         ("stages", { _ = try await $0.stages(of: 1) }), ("arrival", { _ = try await $0.arrival() }),
         ("departure", { _ = try await $0.departure() }), ("highestNumbers", { _ = try await $0.highestNumbers() }),
         ("isEmpty", { _ = try await $0.isEmpty() }), ("observation", { _ = try await $0.observation(now: noon) }),
@@ -68,7 +69,7 @@ import Testing
     /// Reads by one unique key, or of tables with a few rows.
     private static let byKey: Set = [
         "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "noteClocks",
-        "savedPlan", "savedPlans",
+        "savedPlan", "savedPlans", "values",
         "volumeHold", "makeDeferredIndexes", "runsToPrune", "restoreGap",
     ]
 

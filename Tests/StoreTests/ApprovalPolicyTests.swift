@@ -183,7 +183,8 @@ struct ApprovalPolicyTests {
             #expect(rule?.within == .seconds(60) && rule?.driftPercent == 1 && rule?.notByAuthor == true)
             // Above 10 alone, one signature is enough.
             #expect(
-                rules.summary(forReach: reach)?.hasPrefix("above 100 a plan needs the signatures of 3 people") == true)
+                rules.summary(forReach: reach)?.hasPrefix(
+                    "a plan for more than 100 devices needs the signatures of 3 people") == true)
         }
     }
 

@@ -221,6 +221,7 @@ struct CampaignTemplateTests {
         let day = CivilDay(year: 2027, month: 3, day: 28)
         var calendar = CalendarPage(schedule, first: day, weeks: 2, today: day, wrong: ["x.yaml"])
         calendar.days[0].entries[0].state = "finished"
+        calendar.days[0].entries[0].isStopped = true
         (calendar.days[0].entries[0].values, calendar.days[0].entries[0].valuesAddress) = ("x", "/x")
         calendar.changes = [.init(address: "/changes#change-1", summary: "waits")]
         #expect(Self.faults(.calendar, calendar) == [])

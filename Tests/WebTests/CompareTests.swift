@@ -66,4 +66,26 @@ struct CompareTests {
             #expect(!page.contains("<li class=\"soft\"><strong>"))
         }
     }
+
+    @Test func `the calendar shows a broadcast that a person started, and marks the starts of a stopped campaign`()
+        async throws
+    {
+        try await WebScene.with { scene in
+            try await scene.addCampaign()
+            try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
+            let now = scene.sending.clock.now
+            let run = try await scene.store.createRun(
+                try scene.sending.definition(), occurrence: "by hand", now: now, by: "test"
+            ).run
+            let today = String(now.iso8601.prefix(10))
+            let next = String((now + .seconds(7 * 86_400)).iso8601.prefix(10))
+            let page = try await scene.page("/calendar?from=\(today)&weeks=1", as: .viewer).text
+            #expect(page.contains("<a href=\"/runs/\(run.id)\">"))
+            #expect(!page.contains(">stopped</small>"))
+            let stopped = try await scene.page("/campaigns/morning/stop", as: .sender, form: [:])
+            #expect(stopped.status == 303)
+            let later = try await scene.page("/calendar?from=\(next)&weeks=2", as: .viewer).text
+            #expect(later.contains(">stopped</small>"))
+        }
+    }
 }

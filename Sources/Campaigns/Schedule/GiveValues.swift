@@ -6,8 +6,8 @@ package import Store
 /// The values are an object of their own and not those of a saved plan: a plan is made to look at it, and looking must
 /// change nothing. Only an account that may start runs gives values, because they decide what is sent.
 ///
-/// - The values hold for their occurrence, whatever becomes of the files. The words are those of the files at the start,
-///   as at every scheduled start.
+/// - The values hold for their occurrence, whatever becomes of the files. The words are those of the files at the
+///   start, as at every scheduled start.
 /// - The run is created with the values that are stored when its start is due, and keeps them.
 /// - Under approvals, a signature covers the values. A later change of the values needs new signatures.
 package struct GiveValues: Sendable {

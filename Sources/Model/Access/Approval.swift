@@ -265,16 +265,21 @@ package struct EmergencyOverride: Hashable, Sendable {
     package var summary: String { "started without its signatures by \(by): \(reason)" }
 }
 
+extension ApprovalRules.Rule {
+    /// The signatures in words, such as `the signatures of 2 people who did not write it`.
+    package var signers: String {
+        (needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people")
+            + (notByAuthor ? " who did not write it" : "")
+    }
+}
+
 extension ApprovalRules {
     /// Describes the signatures that a plan with this reach needs; `nil` if it needs none.
     package func summary(forReach reach: Int) -> String? {
         if let ceiling, reach > ceiling {
             return "refused: the plan exceeds approvals.ceiling (\(ceiling.grouped)), which no signature overrides"
         }
-        return rule(forReach: reach).map { rule in
-            "above \(rule.above.grouped) a plan needs the signatures of \(rule.needs) "
-                + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write the plan" : "")
-        }
+        return rule(forReach: reach).map { "a plan for more than \($0.above.grouped) devices needs \($0.signers)" }
     }
 
     /// Tells whether a person may start a run without its required signatures.

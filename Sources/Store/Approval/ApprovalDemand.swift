@@ -173,15 +173,14 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         return "; \(names) signed another plan of the run: its texts, values, segments or rules have changed since"
     }
 
-    /// `above 100,000 its plan needs the signatures of 2 people, 1 of 2 signed (ben). Nothing is sent; …`.
+    /// `its plan is for more than 100,000 devices and needs the signatures of 2 people, 1 of 2 signed (ben). …`.
     private func waiting(_ judged: [ApprovalPolicy.Judged]) -> String {
         guard let rule else { return "its plan is not approved" }
         let good = judged.filter { $0.fault == nil }.map(\.signature.name)
         let bad = judged.compactMap { entry in
             entry.fault.map { "; the signature of \(entry.signature.name) does not count: \($0.summary)" }
         }
-        return "above \(rule.above.grouped) its plan needs the signatures of \(rule.needs) "
-            + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write the plan" : "")
+        return "its plan is for more than \(rule.above.grouped) devices and needs \(rule.signers)"
             + ", \(good.count) of \(rule.needs) signed" + (good.isEmpty ? "" : " (\(good.joined(separator: ", ")))")
             + bad.joined() + others + ". Nothing is sent; "
             + (mayWait

@@ -5,8 +5,8 @@ package import Model
 ///
 /// Each method is one transaction.
 package protocol OccurrenceValueLog: Sendable {
-    /// Stores the values of an occurrence in place of its earlier ones, with an event. Deletes the values whose start is
-    /// more than ``GivenValues/kept`` ago.
+    /// Stores the values of an occurrence in place of its earlier ones, with an event. Deletes the values whose start
+    /// is more than ``GivenValues/kept`` ago.
     func giveValues(_ values: OccurrenceValues, by actor: Actor) async throws -> GivenValues
 
     /// Removes the values of an occurrence, with an event. Returns `false` if it has none.

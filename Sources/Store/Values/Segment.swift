@@ -176,7 +176,8 @@ package enum SegmentUsers {
         guard users.isEmpty else { throw StoreError.segmentIsUsed(name, by: users) }
     }
 
-    /// Returns the users of a segment that the store knows: other segments, and runs that have not chosen their devices.
+    /// Returns the users of a segment that the store knows: other segments, and runs that have not chosen their
+    /// devices.
     package static func users(of name: String, rows: [SegmentContents.Row], runs: [Run]) throws -> [String] {
         let segments = try rows.filter { try $0.name != name && $0.expression?.get().segments.contains(name) == true }
             .map { "segment \"\($0.name)\"" }.sorted()

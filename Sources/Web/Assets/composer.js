@@ -169,6 +169,8 @@
       const found = page.querySelector('[data-target="found"]'), choice = page.getElementById("c-default_locale");
       if (added.length) {
         name.value = "";
+        const missing = page.querySelector("#composer .missing");
+        if (missing) form.querySelector(".missing").replaceChildren(...missing.childNodes);
         if (choice) form.elements["c.default_locale"].innerHTML = choice.innerHTML;
         for (const one of added) one.querySelector("input")?.focus();
         form.dispatchEvent(new Event("input"));

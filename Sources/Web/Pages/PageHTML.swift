@@ -22,6 +22,8 @@ struct PageHTML: Hashable, Sendable {
             let address = NextStartPage.address(String(match.1), String(match.2)).escapedHTML
             return "campaign <a href=\"\(address)\">\(match.1), start \(match.2)</a>,"
         }
+        // Records name accounts with the way in which they signed in.
+        text = text.replacing(/\b(?:token|proxy):([\w.@-]+)/) { String($0.1) }
         text = text.replacing(/the page of run (\d+)/) { "<a href=\"/runs/\($0.1)\">the page of run \($0.1)</a>" }
         html = text.replacing(/the ([A-Z][a-z]+) page/) { match in
             Self.pages[String(match.1)].map { "the <a href=\"\($0)\">\(match.1)</a> page" } ?? String(match.0)

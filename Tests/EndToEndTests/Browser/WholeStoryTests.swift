@@ -201,7 +201,7 @@ private final class WholeStory {
 
     /// Returns the address of the run that the words lead to.
     func find(_ browser: Browser) async throws -> String {
-        try await browser.open(address + "/?q=Reff")
+        try await browser.open(address + "/?find=Reff")
         #expect(try await browser.text("main").contains("The Quiet Reff"))
         try await look("found", browser)
         try await browser.follow("main a[href^='/runs/']")
