@@ -168,6 +168,7 @@ struct CampaignTemplateTests {
         var list = CampaignList(rows: [row], isEmpty: false, folder: "campaigns", mayMake: true)
         list.rows[0].lastRun = .init(run: 1, state: "finished", when: "then", reach: "all")
         list.rows[0].templateAddress = "/templates/t"
+        list.isOff = true
         #expect(Self.faults(.campaigns, list) == [])
         #expect(Self.faults(.campaign, Self.page) == [])
         var new = NewFilePage(

@@ -179,6 +179,41 @@ struct ComposerTests {
         }
     }
 
+    @Test func `a variable that no text uses can be removed, and a language has a name`() async throws {
+        try await Self.with { scene in
+            try scene.folder.write(
+                Self.commented.replacing("title: \"\"", with: "title: \"\", titel: x"), to: "campaigns/new-podcast.yaml"
+            )
+            let page = try await scene.page(Self.page).text
+            #expect(page.contains("name=\"c.remove.variables.titel\""))
+            #expect(!page.contains("name=\"c.remove.variables.title\""))
+            let saved = try await Self.post(
+                scene, try await Self.form(scene), ["c.variables.titel": "x", "c.remove.variables.titel": "on"])
+            #expect(saved.status == 303)
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == Self.commented)
+            let form = try await Self.form(scene)
+            let named = try await Self.post(scene, form, ["do": "language", "language": "french"])
+            #expect(named.text.contains("name=\"c.alert.fr.title\""))
+            let wrong = try await Self.post(scene, form, ["do": "language", "language": "Frensh"])
+            #expect(wrong.text.contains("<a href=\"#c-language\">“Frensh” is not a language."))
+        }
+    }
+
+    @Test func `a weekly campaign without values is saved, and the page says that its start lacks them`() async throws {
+        try await Self.with { scene in
+            let fields = [
+                "c.start": "repeat", "c.repeat.time": "09:00", "c.repeat.FRI": "on", "c.zone": "Europe/Berlin",
+            ]
+            let form = try await Self.form(scene)
+            let check = try await Self.post(scene, form.merging(["part": "check"]) { $1 }, fields)
+            #expect(
+                check.text.contains("has no value when the schedule starts") && !check.text.contains("data-refused"))
+            #expect(try await Self.post(scene, form, fields).status == 303)
+            let wrong = try await Self.post(scene, form.merging(["part": "check"]) { $1 }, ["c.badge": "many"])
+            #expect(wrong.text.contains("data-refused"))
+        }
+    }
+
     @Test func `a change of a schedule by an author waits for release`() async throws {
         try await Self.with { scene in
             let fields = ["c.start": "once", "c.at.date": "2099-12-01", "c.at.time": "09:00", "c.zone": "UTC"]

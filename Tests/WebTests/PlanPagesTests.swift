@@ -38,6 +38,20 @@ struct PlanPagesTests {
         }
     }
 
+    @Test func `the link that repairs an incomplete plan gives no name in place of a missing value`() async throws {
+        try await WebScene.with { scene in
+            try await scene.addCampaign()
+            let plan = try await scene.planned([:])
+            #expect(plan.text.contains("incomplete"))
+            let link = String(try #require(plan.text.firstMatch(of: #/href="(\/campaigns\/new-podcast[^"]*)#try"/#)).1)
+            let form = try await scene.page(link.replacing("&amp;", with: "&"), as: .sender)
+            #expect(
+                form.status == 200 && form.text.contains("id=\"v-title\"")
+                    && !form.text.contains("&lt;title&gt;</textarea>"))
+            #expect(try await scene.planned(["v.title": ""]).text.contains("incomplete"))
+        }
+    }
+
     @Test func `what was typed stays through a preview, a test and a save`() async throws {
         try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()

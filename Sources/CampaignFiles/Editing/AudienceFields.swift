@@ -1,3 +1,4 @@
+import Foundation
 import Model
 
 /// The composer's fields of an audience: all devices, a choice, or an expression.
@@ -44,7 +45,7 @@ enum AudienceFields {
         var parts = membership("segment", fields)
         let locales = fields.names(behind: "who.locale.").filter { fields["who.locale.\($0)"] == "on" }
         if !locales.isEmpty { parts.append("locale in (\(list(locales)))") }
-        let countries = fields["who.countries"].split { $0 == "," || $0.isWhitespace }.map(String.init)
+        let countries = countries(fields["who.countries"])
         if !countries.isEmpty { parts.append("country in (\(list(countries)))") }
         if !fields["who.version"].isEmpty { parts.append("app_version >= \(literal(fields["who.version"]))") }
         if !fields["who.seen"].isEmpty {
@@ -59,6 +60,16 @@ enum AudienceFields {
         // A choice without a condition is no audience: only a person's own word selects every device.
         guard let first = parts.first else { return [""] }
         return [first] + parts.dropFirst().map { "and \($0)" }
+    }
+
+    /// Returns the codes of countries that commas separate, as codes or English names. Codes may also stand behind each
+    /// other.
+    private static func countries(_ text: String) -> [String] {
+        text.split(separator: ",").flatMap { part in
+            let name = part.trimmingCharacters(in: .whitespaces)
+            if let code = EnglishNames.countryCode(named: name) { return [code] }
+            return name.split(whereSeparator: \.isWhitespace).map(String.init)
+        }
     }
 
     private static func membership(_ kind: String, _ fields: ComposerFields) -> [String] {

@@ -105,6 +105,10 @@ package struct ComposedFiles: Sendable {
     package func edited(_ changed: ComposerFields) throws(YAMLText.Fault) -> (campaign: String, template: String) {
         var new = fields
         new.values.merge(changed.values) { $1 }
+        for name in new.names(behind: Self.removal) where new["\(Self.removal)\(name)"] == "on" {
+            new.values["variables.\(name)"] = nil
+            new.values["feed.variables.\(name)"] = nil
+        }
         addVariables(to: &new)
         var campaign = YAMLText(self.campaign, order: CampaignFields.order)
         try campaign.apply(
@@ -127,6 +131,14 @@ package struct ComposedFiles: Sendable {
                 new["variables.\(name)"] = ""
             }
         }
+    }
+
+    /// The beginning of the field that removes a variable. A variable that a text uses stays.
+    package static let removal = "remove.variables."
+
+    /// Whether the template uses a variable.
+    package func uses(_ variable: String) -> Bool {
+        template.contains("{{\(variable)}}") || template.contains("{{ \(variable) }}")
     }
 
     private static func edits(_ old: [[String]: YAMLValue], _ new: [[String]: YAMLValue]) -> [YAMLText.Edit] {

@@ -72,6 +72,8 @@ extension ManageSetup {
         if let obstacle = place.obstacle { throw Failure(.refused, obstacle) }
         let (path, draft) = (place.path, Self.draft(besides: place.path))
         defer { unlink(draft) }
+        // If this fails, the file cannot be written, which says why.
+        mkdir(Self.folder(of: path), 0o700)
         let saved = await BlockingThread.run("key") { Result { try Self.save(key, to: draft) } }
         try saved.get()
         app.credential = app.credential.replacing(place, by: draft)
@@ -131,8 +133,10 @@ extension ManageSetup {
                 "systemd gives the service a copy of the key when it starts; ask the operator to write \(path), and to "
                 + "restart the service"
         }
-        let folder = (path as NSString).deletingLastPathComponent
-        guard access(folder.isEmpty ? "." : folder, W_OK | X_OK) == 0 else {
+        // A folder that does not exist is created with the key.
+        let folder = Self.folder(of: path)
+        let place = access(folder, F_OK) == 0 ? folder : Self.folder(of: folder)
+        guard access(place, W_OK | X_OK) == 0 else {
             return
                 "the service may not write in the folder of \(path); ask the operator to write the key there, readable "
                 + "for the service alone"
@@ -158,6 +162,11 @@ extension ManageSetup {
             }
         case .certificate: []
         }
+    }
+
+    private static func folder(of path: String) -> String {
+        let folder = (path as NSString).deletingLastPathComponent
+        return folder.isEmpty ? "." : folder
     }
 
     private static func draft(besides path: String) -> String {

@@ -14,6 +14,17 @@ package enum EnglishNames {
     /// Returns the name of a country such as `Germany`; the code itself if the country is unknown.
     package static func country(_ code: String) -> String { countries[code.uppercased()] ?? code }
 
+    /// Returns the code of a language by its English name, such as `de` for `German`; `nil` if there is none.
+    package static func languageCode(named name: String) -> String? { code(named: name, in: languages) }
+
+    /// Returns the code of a country by its English name, such as `DE` for `Germany`; `nil` if there is none.
+    package static func countryCode(named name: String) -> String? { code(named: name, in: countries) }
+
+    private static func code(named name: String, in names: [String: String]) -> String? {
+        let name = name.lowercased()
+        return names.first { $0.value.lowercased() == name }?.key
+    }
+
     /// Returns the names by code of a text such as `de German; fr French;`.
     private static func table(_ text: String) -> [String: String] {
         var names: [String: String] = [:]

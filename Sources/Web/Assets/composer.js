@@ -56,6 +56,7 @@
     discard.addEventListener("click", () => { storage((kept) => kept.removeItem(place)); form.dataset.sent = "1"; location.reload(); });
     note.append(discard);
     form.prepend(note);
+    letters();
     if (form.querySelector('input[type=hidden][name^="c.alert."]')) {
       form.dataset.sent = "1";
       form.requestSubmit(form.querySelector('button[value="preview"]'));
@@ -206,12 +207,12 @@
       const answer = await send({ part: "check" });
       if (answer.ok) {
         show(new DOMParser().parseFromString(await answer.text(), "text/html"));
-        isWrong = form.querySelector(".found .state.failed") !== null;
+        isWrong = form.querySelector(".found [data-refused]") !== null;
       }
     } catch { /* The save itself says what is wrong. */ }
     button.disabled = false;
     if (isWrong) {
-      form.querySelector(".troubles .error a, .troubles .error")?.click();
+      form.querySelector(".found a")?.click();
       return;
     }
     form.requestSubmit(button);

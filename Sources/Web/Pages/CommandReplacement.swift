@@ -3,7 +3,10 @@
 enum CommandReplacement {
     /// Returns the text without commands.
     static func replaced(in text: String) -> String {
-        guard text.contains("fanfare") || text.contains("timedatectl") || text.contains("kill -") else { return text }
+        let signs = ["fanfare", "timedatectl", "kill -", "--override-guard"]
+        guard signs.contains(where: text.contains) else { return text }
+        let text = text.replacing(
+            /; --override-guard \w+ sends anyway; the override is recorded/, with: "; or tick its box to send anyway")
         return text.replacing(/(?:run: )?`?systemctl ([a-z-]+) fanfare`?/) { "ask the operator to \($0.1) the service" }
             .replacing("run: timedatectl set-ntp true", with: "ask the operator to turn on NTP")
             .replacing(" (timedatectl)", with: "")

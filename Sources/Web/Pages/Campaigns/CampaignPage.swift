@@ -25,6 +25,8 @@ struct CampaignList: Sendable {
     var folder: String
     /// Whether the visitor may create files.
     var mayMake: Bool
+    /// Whether the visitor could write campaigns if the configuration allowed it.
+    var isOff = false
 }
 
 extension CampaignList.Row {

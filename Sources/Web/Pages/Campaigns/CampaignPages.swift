@@ -22,11 +22,12 @@ struct CampaignPages: Sendable {
         let caller = try request.caller
         let rows = try await cases.files.campaigns(now: cases.now).filter { caller.sees($0.topic ?? "") }
             .map(CampaignList.Row.init)
+        let isOn = cases.configuration().http.editing
         return try request.page(
             .campaigns, title: "Campaigns",
             CampaignList(
                 rows: rows, isEmpty: rows.isEmpty, folder: cases.configuration().campaigns,
-                mayMake: cases.configuration().http.editing && caller.role.may(.edit)))
+                mayMake: isOn && caller.role.may(.edit), isOff: !isOn && caller.role.may(.edit)))
     }
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {

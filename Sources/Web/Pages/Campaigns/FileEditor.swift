@@ -28,6 +28,8 @@ struct FileEditor: Sendable {
         var path = ""
         /// The message of `fanfare validate`.
         var summary: String
+        /// Whether a text with this problem is not saved.
+        var isObstacle = false
         /// The identifier of the form's field that the problem concerns. `nil` if the form does not show it.
         var fieldID: String?
         var excerpt: Excerpt?
@@ -143,6 +145,7 @@ extension FileEditor.Trouble {
     init(_ problem: ValidationResult.Problem, in lines: [String]?) {
         severity = problem.severity
         (line, column, path) = (problem.line, problem.column, problem.path)
+        isObstacle = problem.severity == "error" && problem.rule != LintRule.neverFilled.rawValue
         let spot = problem.line > 0 ? "line \(problem.line), column \(problem.column)" : "the whole file"
         let file = (problem.path as NSString).lastPathComponent
         place = lines == nil ? "\(file), \(spot)" : spot

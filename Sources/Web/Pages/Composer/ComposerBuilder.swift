@@ -208,6 +208,9 @@ extension ComposerFields {
         for language in fields.languages where form["remove.\(language)"] == "on" {
             for part in Self.textParts { fields.values["alert.\(language).\(part)"] = nil }
         }
+        for name in form.names(behind: ComposedFiles.removal) where new.values["variables.\(name)"] == nil {
+            fields.values["variables.\(name)"] = nil
+        }
         for name in new.names(behind: "variables.") where fields.values["variables.\(name)"] == nil {
             fields["variables.\(name)"] = ""
         }
@@ -221,7 +224,9 @@ extension ComposerBuilder {
         var problems: [FileEditor.Trouble] = []
         func add(_ field: String, _ summary: String) {
             problems.append(
-                .init(severity: "error", place: "", line: 0, summary: summary, fieldID: ComposerForm.id(field)))
+                .init(
+                    severity: "error", place: "", line: 0, summary: summary, isObstacle: true,
+                    fieldID: ComposerForm.id(field)))
         }
         if fields["start"] == "once", fields["at.date"].isEmpty || fields["at.time"].isEmpty {
             add(fields["at.date"].isEmpty ? "at.date" : "at.time", "When: choose a date and a time.")
@@ -236,13 +241,20 @@ extension ComposerBuilder {
             }
         }
         if form["do"] == "language", let text = form["language"], language(text) == nil {
-            add("language", "“\(text.onOneLine)” is not a language. Write its tag, for example de or pt-BR.")
+            add(
+                "language",
+                "“\(text.onOneLine)” is not a language. Write its English name or its tag, such as German, de or pt-BR."
+            )
         }
         return problems
     }
 
     /// Returns the tag of a language as files have it; `nil` if a text is no tag.
     static func language(_ text: String) -> String? {
-        LocaleTag(written: text.trimmingCharacters(in: .whitespaces))?.description
+        let text = text.trimmingCharacters(in: .whitespaces)
+        if let code = EnglishNames.languageCode(named: text) { return code }
+        let tag = LocaleTag(written: text)?.description
+        // A tag may have a language of 5 to 8 letters, but there is none: such a text is a word.
+        return tag?.prefix(while: { $0 != "-" }).count ?? 0 > 3 ? nil : tag
     }
 }

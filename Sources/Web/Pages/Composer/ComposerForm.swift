@@ -36,6 +36,8 @@ struct ComposerForm: Sendable {
         var rows: Int
         /// The item's field from which a feed fills the variable.
         var sources: [CampaignPage.Option]
+        /// Whether no text uses the variable, so that it can be removed.
+        var isUnused: Bool
     }
 
     var address: String
@@ -50,6 +52,8 @@ struct ComposerForm: Sendable {
     var troubles: [FileEditor.Trouble] = []
     var summary = "no problem"
     var isWrong = false
+    /// Whether a save would be refused.
+    var isRefused = false
     var languages: [Language] = []
     /// The languages of devices that no text fits, as a sentence. `nil` if there is none.
     var missing: String?
@@ -176,7 +180,7 @@ struct ComposerForm: Sendable {
             let source = fields["feed.variables.\(name)"]
             return Variable(
                 name: name, value: value, rows: min(value.plainLines.count, CampaignPage.Variable.rowsMax),
-                sources: .init(sources, chosen: source))
+                sources: .init(sources, chosen: source), isUnused: known.contains(name) && !files.uses(name))
         }
     }
 
@@ -194,6 +198,7 @@ struct ComposerForm: Sendable {
     mutating func show(_ found: [FileEditor.Trouble]) {
         troubles = found.errorsFirst
         isWrong = found.errors > 0
+        isRefused = found.contains(where: \.isObstacle)
         summary = found.summary
     }
 

@@ -87,7 +87,7 @@ struct PeoplePages: Sendable {
         let form = try await request.form()
         do {
             let made = try await cases.access.invite(
-                name: form["name", default: ""], role: try role(form), topic: topic(form),
+                name: PersonName.account(for: form["name", default: ""]), role: try role(form), topic: topic(form),
                 by: try request.caller.actor, now: cases.now)
             let address = "\(request.ownOrigin)/join/\(made.secret)"
             return try await page(request, link: .init(name: made.invitation.name, address: address))

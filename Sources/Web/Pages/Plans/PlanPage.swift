@@ -88,7 +88,9 @@ extension PlanPage {
         address = plan.address
         heading = "Plan \(plan.id)"
         campaign = Link(address: CampaignPage.address(plan.file), label: plan.file)
-        let input = CampaignPage.Input(variables: definition.variables)
+        // A plan without all values shows the names of the missing ones in their place. These are no values.
+        let missing = Set(result.unsetVariables)
+        let input = CampaignPage.Input(variables: definition.variables.filter { !missing.contains($0.key) })
         if caller.role.may(.plan) {
             let form =
                 plan.isScheduled && !definition.variables.isEmpty
@@ -118,6 +120,10 @@ extension PlanPage {
         case .ready where caller.role.may(.run), .approved where caller.role.may(.run):
             start = .init(occurrence: plan.occurrence, guards: Self.guards(result))
         default: break
+        }
+        if let start, !start.guards.isEmpty {
+            (state, mark) = ("needs your decision", "paused")
+            next = "It is refused unless you tick the box below, which is recorded."
         }
     }
 

@@ -46,7 +46,8 @@ struct MonthPage: Sendable {
         after = "/runs/month?m=\(month.next.text)"
         self.isCut = isCut
         let corrections = runs.count { $0.definition.correction != nil }
-        let accepted = runs.reduce(0) { $0 + $1.counts.accepted }
+        // A correction replaces a notification, and is none of its own.
+        let accepted = runs.reduce(0) { $0 + ($1.definition.correction == nil ? $1.counts.accepted : 0) }
         facts = [
             Fact(name: "Broadcasts", value: (runs.count - corrections).grouped),
             Fact(name: "Accepted notifications", value: accepted.grouped),
@@ -107,7 +108,7 @@ extension Chart {
     /// Returns the accepted notifications of each day of a month as bars.
     fileprivate static func days(of month: CivilMonth, _ runs: [Run]) -> Chart {
         var counts = [Int](repeating: 0, count: month.days)
-        for run in runs {
+        for run in runs where run.definition.correction == nil {
             let day = month.day(of: run.createdAt)
             if counts.indices.contains(day) { counts[day] += run.counts.accepted }
         }

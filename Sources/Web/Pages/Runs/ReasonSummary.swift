@@ -37,7 +37,9 @@ struct ReasonSummary: Hashable, Sendable {
 
     /// The reasons of APNs that operators see most.
     private static let ofAPNs = [
-        "Unregistered": Self("The app was uninstalled", "The tokens were removed."),
+        "Unregistered": Self(
+            "APNs says that the app was uninstalled",
+            "The tokens were removed, except those of devices that had registered again since."),
         "ExpiredToken": Self("The token has expired", "The tokens were removed."),
         "BadDeviceToken": Self(
             "APNs does not know the token",
