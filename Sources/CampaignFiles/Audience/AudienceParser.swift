@@ -11,6 +11,10 @@ package import Model
 /// 100 levels of brackets and `not` are allowed.
 package struct AudienceParser {
     static let depthMax = 100
+    /// The maximum length of an expression.
+    private static let bytesMax = 262_144
+    /// The number of problems after which the rest is not read. Each one may look for a similar name.
+    private static let problemsMax = 50
 
     /// Thrown after a syntax error was reported.
     struct Stop: Error {}
@@ -22,6 +26,16 @@ package struct AudienceParser {
 
     /// Returns the expression, or `nil` with the problems.
     package static func parse(_ text: String) -> (AudienceExpression?, [AudienceProblem]) {
+        guard text.utf8.count <= bytesMax else {
+            return (
+                nil,
+                [
+                    .init(
+                        offset: 0, length: 0, what: "the audience is longer than \(bytesMax) bytes",
+                        advice: "put its devices into a segment")
+                ]
+            )
+        }
         var lexer = AudienceLexer(text)
         let tokens = lexer.tokens()
         var parser = AudienceParser(tokens: tokens, problems: lexer.problems)
@@ -68,6 +82,7 @@ package struct AudienceParser {
     private mutating func factor() throws(Stop) -> AudienceExpression {
         depth += 1
         defer { depth -= 1 }
+        guard problems.count < Self.problemsMax else { throw Stop() }
         guard depth <= Self.depthMax else {
             throw stop("nested more than \(Self.depthMax) levels deep", "make the expression simpler")
         }

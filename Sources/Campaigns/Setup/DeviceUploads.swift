@@ -19,6 +19,8 @@ package final class DeviceUploads: Sendable {
     private static let faultsShown = 10
 
     package enum State: Sendable {
+        /// The file is arriving, or is being read for its preview.
+        case arriving
         case uploaded
         /// The number of devices read so far.
         case running(Int)
@@ -56,16 +58,22 @@ package final class DeviceUploads: Sendable {
     /// ``take(_:named:)`` or ``discard(_:)``.
     package func makeFile() throws -> (id: String, path: String) {
         sweep()
-        guard uploads.withLock({ $0.count < Self.countMax }) else {
-            throw Failure(
-                .tryAgain, "\(Self.countMax) uploaded files wait for their import; import one, or try in an hour")
-        }
         if mkdir(folder, 0o700) != 0, errno != EEXIST {
             throw Failure(.cannotMake, "\(folder) cannot be created (error \(errno)); check the disk")
         }
         let id = Hex.text((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+        let hasRoom = uploads.withLock { uploads in
+            guard uploads.count < Self.countMax else { return false }
+            uploads[id] = Upload(id: id, name: "", state: .arriving, at: clock.uptime())
+            return true
+        }
+        guard hasRoom else {
+            throw Failure(
+                .tryAgain, "\(Self.countMax) uploaded files wait for their import; import one, or try in an hour")
+        }
         let descriptor = open(path(id), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
+            uploads.withLock { $0[id] = nil }
             throw Failure(.cannotMake, "\(folder) cannot be written (error \(errno)); check the disk")
         }
         close(descriptor)
@@ -96,7 +104,9 @@ package final class DeviceUploads: Sendable {
     /// Returns `nil` if there is no such upload, such as after an hour.
     package func upload(_ id: String) -> Upload? {
         sweep()
-        return uploads.withLock { $0[id] }
+        guard let upload = uploads.withLock({ $0[id] }) else { return nil }
+        if case .arriving = upload.state { return nil }
+        return upload
     }
 
     /// Starts the import of an upload in the background. ``upload(_:)`` shows its progress.

@@ -89,6 +89,13 @@ extension ManageSetup {
         }
         var upload = await answers(app, place)
         guard upload.isAccepted || keeps else { return upload }
+        let others = keyPlaces().filter { $0.path == path && $0.id != id }.map(\.topic)
+        guard upload.isAccepted || others.isEmpty else {
+            throw Failure(
+                .refused,
+                "\(others.joined(separator: ", ")) sends with this key file, too; only a key that APNs accepts replaces it"
+            )
+        }
         guard rename(draft, path) == 0 else {
             throw Failure(.cannotMake, "\(path) cannot be written (error \(errno)); check the folder and its disk")
         }
@@ -122,7 +129,7 @@ extension ManageSetup {
     }
 
     /// Returns the configuration with the paths of the file, and not those of copies that systemd makes.
-    private func written() -> Configuration? {
+    func written() -> Configuration? {
         guard let path = tools.source.path else { return nil }
         return ConfigurationFile.load(path: path, environment: tools.environment).0
     }
@@ -144,7 +151,7 @@ extension ManageSetup {
         return nil
     }
 
-    private static func keys(of app: Configuration.App) -> [KeyPlace] {
+    static func keys(of app: Configuration.App) -> [KeyPlace] {
         switch app.credential {
         case .key(let team, let id, let path):
             [

@@ -53,6 +53,13 @@ package struct ManageSetup: Sendable {
     package func addApp(
         topic: String, teamID: String, keyID: String, environment: PushEnvironment?, by actor: Actor, now: Timestamp
     ) async throws {
+        let owner = (written()?.apps ?? []).flatMap { Self.keys(of: $0) }.first {
+            $0.keyID == keyID && $0.teamID != teamID
+        }
+        if let owner {
+            throw Failure(
+                .refused, "key \(keyID) belongs to team \(owner.teamID) of \(owner.topic); correct the key or the team")
+        }
         try await edit { text in
             let word = { (text: String) in YAMLValue.text(text) }
             let path = keyPath(keyID)

@@ -130,10 +130,13 @@ extension RelationalStore {
 
     package func createSession(_ session: WebSession, secretHash: String, by actor: Actor) async throws -> Bool {
         try await transaction(.quick) { db in
+            var session = session
             if let token = session.token {
-                // The lock prevents a revocation between this check and the commit.
+                // The lock prevents a revocation or a change between this check and the commit. The role may have
+                // changed since the caller read the token.
                 let found = try AccessTokenRow(db).fetch("id = $1\(Session.dialect.share)", token).first
-                guard found?.isGood(at: session.createdAt) ?? false else { return false }
+                guard let found, found.isGood(at: session.createdAt) else { return false }
+                (session.role, session.topic) = (found.role, found.topic)
             }
             try WebSessionRow.insert(session, secretHash: secretHash, db)
             try db.record(
@@ -218,12 +221,15 @@ private struct AccessTokenRow<Session: SQLSession> {
         try Int64(text).map { try fetch("id = $1\(Session.dialect.lock)", $0).first } ?? named(text)
     }
 
-    /// Throws if a token is the last valid one of an admin of all apps.
+    /// Throws if a token is the last valid one of an admin of all apps. One that ends within a day does not count: only
+    /// the command line could then make another.
     func requireOtherAdmin(than token: AccessToken, now: Timestamp) throws {
         func isAdmin(_ token: AccessToken) -> Bool {
             token.role == .admin && token.topic == nil && token.isGood(at: now) && token.nameOfHolder != nil
         }
-        guard isAdmin(token), try !list().contains(where: { $0.id != token.id && isAdmin($0) }) else { return }
+        let tomorrow = now + .seconds(24 * 3600)
+        let hasOther = try list().contains { $0.id != token.id && isAdmin($0) && $0.isGood(at: tomorrow) }
+        guard isAdmin(token), !hasOther else { return }
         throw StoreError.lastAdmin(name: token.name)
     }
 

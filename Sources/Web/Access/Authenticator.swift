@@ -124,6 +124,15 @@ struct Authenticator: Sendable {
         let isForwarded = (Self.forwardedHeaders + [proxy?.userHeader, proxy?.roleHeader].compactMap(\.self))
             .contains { request.header($0) != nil }
         return !isForwarded && ConnectionTable.isLocal(context.clientAddress)
+            && Self.isNameOfThisMachine(request.head.authority ?? "")
+    }
+
+    /// Returns whether a Host field is an address, or a name without a domain such as `localhost`. A page of another
+    /// site can make a browser here ask under its own name, if that name leads here; it always has a domain.
+    static func isNameOfThisMachine(_ host: String) -> Bool {
+        if host.hasPrefix("[") { return true }
+        let name = host.prefix { $0 != ":" }
+        return !name.contains(".") || name.allSatisfy { $0.isNumber || $0 == "." }
     }
 
     /// Whether every caller may read the metrics of every app.

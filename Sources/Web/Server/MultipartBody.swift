@@ -44,6 +44,9 @@ struct MultipartBody {
     private var bytes: [UInt8] = [0x0D, 0x0A]
     private var value: [UInt8] = []
     private var fileBytes = 0
+    /// The bytes of the whole body so far, with parts that are ignored and with what follows the last boundary.
+    private var bodyBytes = 0
+    private static let restBytesMax = 1 << 20
     private var parts = 0
     private(set) var form = Form()
 
@@ -63,7 +66,10 @@ struct MultipartBody {
 
     /// Processes the next bytes of the body.
     mutating func add(_ piece: some Sequence<UInt8>) throws {
+        let before = bytes.count
         bytes += piece
+        bodyBytes += bytes.count - before
+        guard bodyBytes <= fileBytesMax + Self.restBytesMax else { throw Fault.fileTooLarge }
         while try step() {}
     }
 

@@ -87,7 +87,7 @@ struct PeoplePages: Sendable {
         let form = try await request.form()
         do {
             let made = try await cases.access.invite(
-                name: PersonName.account(for: form["name", default: ""]), role: try role(form), topic: topic(form),
+                name: PersonName.account(for: form["name", default: ""]), role: try role(form), topic: try topic(form),
                 by: try request.caller.actor, now: cases.now)
             let address = "\(request.ownOrigin)/join/\(made.secret)"
             return try await page(request, link: .init(name: made.invitation.name, address: address))
@@ -117,7 +117,7 @@ struct PeoplePages: Sendable {
         let form = try await request.form()
         do {
             _ = try await cases.access.change(
-                request.path("token"), role: try role(form), topic: topic(form), by: try request.caller.actor,
+                request.path("token"), role: try role(form), topic: try topic(form), by: try request.caller.actor,
                 now: cases.now)
             return PageRequest.seeOther("/people")
         } catch {
@@ -141,7 +141,13 @@ struct PeoplePages: Sendable {
             Failure(.invalidData, "choose a role from the list"))
     }
 
-    private func topic(_ form: [String: String]) -> String? { form["topic"].flatMap { $0.isEmpty ? nil : $0 } }
+    private func topic(_ form: [String: String]) throws -> String? {
+        guard let topic = form["topic"], !topic.isEmpty else { return nil }
+        guard cases.configuration().apps.contains(where: { $0.topic == topic }) else {
+            throw Failure(.invalidData, "choose an app from the list")
+        }
+        return topic
+    }
 
     private func tokens() async throws -> [AccessTokenResult] {
         try await cases.access.list().map { AccessTokenResult($0, now: cases.now) }
