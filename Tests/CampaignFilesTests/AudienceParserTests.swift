@@ -142,4 +142,11 @@ extension Optional {
         guard let self else { fatalError("a row of the test's table is wrong") }
         return self
     }
+
+    @Test func `a long expression is refused before it is read, and one with many mistakes is not read to its end`() {
+        let long = AudienceParser.parse(String(repeating: "a = 1 or ", count: 40_000) + "a = 1")
+        #expect(long.0 == nil && long.1.count == 1 && long.1[0].what.contains("longer than 262144 bytes"))
+        let wrong = AudienceParser.parse(String(repeating: "a = 1 or ", count: 20_000) + "a = 1")
+        #expect(wrong.0 == nil && (50...52).contains(wrong.1.count))
+    }
 }

@@ -353,4 +353,12 @@ struct RoleTableTests {
                 row.dropFirst().map { $0 == "yes" } == AccessRole.allCases.map { $0.may(permission) }, "\(permission)")
         }
     }
+
+    @Test(arguments: [
+        ("127.0.0.1:8787", true), ("[::1]:8787", true), ("localhost", true), ("push-1:8787", true),
+        ("evil.com", false), ("127.0.0.1.evil.com:80", false),
+    ])
+    func `only a name of this machine needs no token to read what concerns every app`(host: String, isTrusted: Bool) {
+        #expect(Authenticator.isNameOfThisMachine(host) == isTrusted)
+    }
 }

@@ -19,6 +19,14 @@ struct MultipartBodyTests {
         "Content-Disposition: form-data; name=\"file\"; filename=\"\(name)\"\r\nContent-Type: text/csv\r\n\r\n\(content)"
     }
 
+    @Test func `what is not the file is bounded, too`() throws {
+        let rest = String(repeating: "x", count: 2 << 20)
+        let second = Self.body([Self.file("a.csv", "a"), Self.file("b.csv", rest)])
+        #expect(throws: MultipartBody.Fault.fileTooLarge) { try Self.read(second, by: 65_536) }
+        let behind = Self.body([Self.file("a.csv", "a")]) + Array(rest.utf8)
+        #expect(throws: MultipartBody.Fault.fileTooLarge) { try Self.read(behind, by: 65_536) }
+    }
+
     private final class Received {
         var bytes: [UInt8] = []
     }

@@ -30,7 +30,7 @@ extension `The pages in a browser` {
             try await browser.type(stranger, into: "form[action='/setup/key'] input[type=file]")
             try await browser.follow("form[action='/setup/key'] button")
             try await picture(browser, "setup-refused")
-            #expect(try await browser.text("[role=alert]").contains("APNs does not accept this key"))
+            #expect(try await browser.text("[role=alert]").contains("APNs did not accept it"))
             #expect(!FileManager.default.fileExists(atPath: place.folder.file("key.p8")))
             try await browser.type(key, into: "form[action='/setup/key'] input[type=file]")
             try await browser.follow("form[action='/setup/key'] button")

@@ -144,6 +144,10 @@ extension AccessLogContract {
             #expect(found?.role == .viewer && found?.topic == wendercast)
             let kinds = try await store.events(run: nil, since: nil, limit: 9).map(\.kind)
             #expect(kinds == ["token_created", "signed_in", "token_changed"])
+            // A sign-in that read the token before the change.
+            #expect(try await store.createSession(session(anna), secretHash: hash(3), by: "x"))
+            let late = try await store.session(secretHash: hash(3))
+            #expect(late?.role == .viewer && late?.topic == wendercast)
             for name in ["ben", "99"] {
                 await #expect(throws: StoreError.noSuchAccessToken(name)) {
                     _ = try await store.changeAccessToken(name, role: .viewer, topic: nil, by: "amy", now: noon)
@@ -152,9 +156,10 @@ extension AccessLogContract {
         }
         Promise("the last admin of all apps keeps the access") { store in
             _ = try await store.createAccessToken(admin("anna"), secretHash: hash(1), by: "amy")
-            // None of these could manage people: of one app, ended, of a link, and a mere invitation.
+            // None of these could manage people: of one app, about to end, of a link, and a mere invitation.
             _ = try await store.createAccessToken(admin("ben", topic: wendercast), secretHash: hash(2), by: "amy")
-            _ = try await store.createAccessToken(admin("cem", expiresAt: noon), secretHash: hash(3), by: "amy")
+            _ = try await store.createAccessToken(
+                admin("cem", expiresAt: noon + .seconds(3600)), secretHash: hash(3), by: "amy")
             _ = try await store.createAccessToken(
                 admin(AccessToken.linkPrefix + "1"), secretHash: hash(4), by: "amy")
             var invited = admin("dora", expiresAt: noon + .seconds(9))
