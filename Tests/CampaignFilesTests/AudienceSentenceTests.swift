@@ -16,7 +16,7 @@ struct AudienceSentenceTests {
         (#"locale = "pt-BR""#, "devices whose language is exactly Portuguese (Brazil)"),
         (#"locale in ("de", "pt")"#, "German and Portuguese devices"),
         (#"locale in ("en", "zh-Hant", "xx")"#, "English, Chinese (Traditional) and xx devices"),
-        (#"locale not in ("de", "pt")"#, "devices in other languages than German and Portuguese"),
+        (#"locale not in ("de", "pt")"#, "devices in languages other than German and Portuguese"),
         (#"country = "AT""#, "devices in Austria"),
         (#"country in ("de", "AT", "CH")"#, "devices in Germany, Austria or Switzerland"),
         (#"country not in ("US")"#, "devices outside the United States"),

@@ -129,7 +129,7 @@ struct ApprovalPagesTests {
             try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
             let plan = try await scene.planned([:], as: .author, of: "/campaigns/morning")
             #expect(
-                plan.text.contains("given earlier, it starts at its time.") && plan.text.contains("Ask for approval"))
+                plan.text.contains("given earlier, it starts on schedule.") && plan.text.contains("Ask for approval"))
             #expect(try await scene.page("\(plan.address)/ask", as: .author, form: [:]).status == 303)
             let waiting = try await scene.page(plan.address, as: .author)
             #expect(waiting.text.contains("awaiting approval, 0 of 1 signature"))
@@ -138,7 +138,7 @@ struct ApprovalPagesTests {
             let form = ["plan": try #require(WebScene.field("plan", in: shown.text))]
             #expect(try await scene.page("\(approval)/approve", as: .approver, form: form).status == 303)
             let ready = try await scene.page(plan.address, as: .sender)
-            #expect(ready.text.contains("it starts automatically at its time") && !ready.text.contains("/start\""))
+            #expect(ready.text.contains("it starts automatically on schedule") && !ready.text.contains("/start\""))
 
             let saved = try #require(try await scene.store.savedPlan(1))
             var catalogue = CampaignCatalogue()

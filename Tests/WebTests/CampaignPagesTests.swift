@@ -203,7 +203,9 @@ struct CampaignPagesTests {
             // What is typed is not what the schedule sends.
             let page = try await scene.planned(["v.title": "Typed"], of: "/campaigns/morning")
             #expect(page.text.contains(words), "\(page.text)")
-            #expect(page.text.contains("To send it immediately, plan it “as started now”."))
+            #expect(
+                page.text.contains(
+                    "To send it immediately, choose “as started now” on the campaign’s page, and plan again."))
             #expect(!page.text.contains("Sent now, it reaches") && !page.text.contains(">Typed<"))
         }
     }

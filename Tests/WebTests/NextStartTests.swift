@@ -85,7 +85,7 @@ struct NextStartTests {
             #expect(viewer.contains("readonly") && !viewer.contains("Plan this start"))
             let empty = try await scene.page(
                 Self.next, as: .sender, form: form.merging(["v.title": " "]) { $1 })
-            #expect(empty.status == 422 && empty.text.contains("give title one, too"))
+            #expect(empty.status == 422 && empty.text.contains("also give a value for title"))
             #expect(empty.text.contains("Show</textarea>"))
             let unknown = try await scene.page(
                 Self.next, as: .sender, form: form.merging(["occurrence": "2020-01-01T00:00"]) { $1 })

@@ -114,7 +114,8 @@ struct SetupPagesTests {
             let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
             #expect(mode == 0o600)
             let page = try await scene.page("/setup?done=key")
-            #expect(page.text.contains("APNs accepts the key. It is in use") && page.text.contains("is in its place"))
+            #expect(
+                page.text.contains("APNs accepts the key. It is in use") && page.text.contains("The key is stored."))
             #expect(!page.text.contains("secret-of-the-key"))
             let event = try #require(
                 try await scene.store.events(run: nil, since: nil, limit: 100).first { $0.kind == "key_uploaded" })
@@ -204,7 +205,7 @@ struct SetupPagesTests {
             let path = scene.folder.file("fanfare.yaml")
             chmod(path, 0o444)
             let page = try await scene.page("/setup")
-            #expect(page.text.contains("may not write \(path); ask the operator"))
+            #expect(page.text.contains("cannot write \(path); ask the operator"))
         }
     }
 

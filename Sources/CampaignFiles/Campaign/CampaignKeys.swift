@@ -37,7 +37,7 @@ package enum CampaignKeys {
         "collapse", .collapse,
         "run: pushes of one run replace each other on the screen. none: no push does. Any other word: newer pushes "
             + "with this word replace older ones on the screen and, if they are background pushes, while they wait for "
-            + "the silent budget (default: run for alerts; one word per app and template for background pushes, without an "
+            + "the silent budget (default: run for alerts; one word per app and template for background pushes, sent without an "
             + "apns-collapse-id).")
     static let pace = Key("pace", .pace, "The rate limit of a run.")
     static let guards = Key("guards", .guards, "Limits beyond which a run is refused.")
@@ -130,9 +130,10 @@ package enum CampaignKeys {
         static let lateByMax = Key(
             "late_by_max", .duration(.zero ... .seconds(30 * 86_400), example: "2h"),
             "An occurrence found later than this is not sent, and a run unfinished for longer waits for a person; "
-                + "even without cron or at (default: 1h).")
+                + "also for a campaign that has neither cron nor at (default: 1h).")
         static let quietHours = Key(
-            "quiet_hours", .quietHours, "Hours without pushes, by each device's own clock, even without cron or at.")
+            "quiet_hours", .quietHours,
+            "Hours without pushes, by each device's own clock, also for a campaign that has neither cron nor at.")
         static let shape = ObjectShape(
             "schedule", "When the campaign starts automatically.",
             [

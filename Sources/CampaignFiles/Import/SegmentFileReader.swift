@@ -41,7 +41,7 @@ package struct SegmentFileReader: Sendable {
         let isHeader = names.contains { columns.contains($0) }
         if names.count > 1 || (!isHeader && Self.mistyped(names[0]) != nil) {
             let nearest = Self.mistyped(names[0]).map { "; did you mean \(quoted($0))?" }
-            let what = "error: a member file has one of the columns \(columns.joined(separator: ", "))"
+            let what = "error: a member file must have one of the columns \(columns.joined(separator: ", "))"
             throw .header(["\(cutter.path):\(cutter.line):1: \(what)\(names.count > 1 ? "" : nearest ?? "")"])
         }
         if !isHeader { cutter.putBack() }

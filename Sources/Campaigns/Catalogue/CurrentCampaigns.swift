@@ -22,7 +22,7 @@ final class CurrentCampaigns: Sendable {
             let missing = ready.missingValues(at: next, values)
             guard !missing.isEmpty else { return nil }
             return "campaign \(ready.campaign.name), start \(next.key), due at \(next.startsAt.iso8601), "
-                + "\(MissingValues.summary(missing)); give the start its values, or each a default in the campaign's file"
+                + "\(MissingValues.summary(missing)); give the start its values, or give each variable a default in the campaign's file"
         }
     }
 }

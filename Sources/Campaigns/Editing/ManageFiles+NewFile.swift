@@ -79,7 +79,7 @@ extension ManageFiles {
             expires_after: 4h                 # a phone that is off longer than this never gets it
             guards:
               min_reach: 1                    # an empty audience is a mistake: refuse the run
-              max_reach: 1000                 # so is a much larger one: raise this when you know the number
+              max_reach: 1000                 # a much larger one is a mistake, too: raise this when you know the number
 
             # Other keys of a campaign:
             #

@@ -64,7 +64,7 @@ package struct PlannedStage: Hashable, Sendable {
         let tolerated = (stage.tolerated * 100).percentText
         guard isTooSmall else { return "tolerates \(tolerated) rejections" }
         return
-            "too few devices to show that under \(tolerated) fail (needs \(answersNeeded.counted("response"))): it waits for a "
+            "too few devices to show that fewer than \(tolerated) fail (needs \(answersNeeded.counted("response"))): it waits for a "
             + "person"
     }
 }

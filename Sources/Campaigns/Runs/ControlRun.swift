@@ -93,7 +93,7 @@ package struct ControlRun: Sendable {
         }
         return Failure(
             .refused,
-            "run \(id) waits at \(name), \(devices), and stage \(stage) was approved; reload the run, \(command) "
+            "run \(id) waits at \(name), \(devices), but stage \(stage) was approved; reload the run; \(command) "
                 + "sends it")
     }
 

@@ -226,7 +226,7 @@ package struct CorrectRun: Sendable {
         if let last, !isAgain {
             throw Failure(
                 .refused,
-                "run \(last.id) (\(last.state.rawValue)) is already \(campaign) for run \(run.id); "
+                "run \(last.id) (\(last.state.rawValue)) already exists as \(campaign) for run \(run.id); "
                     + (last.state.isFinal
                         ? "--again sends another one" : "`fanfare status \(last.id)` shows its progress"))
         }

@@ -225,7 +225,7 @@ package enum OccurrenceName {
         guard let plain = PlainName.advice(for: name) else { return name.isEmpty ? nameless : nil }
         return plain.isEmpty
             ? nameless
-            : "the occurrence \"\(name)\" has invisible or confusable characters, and would be a second run "
+            : "the occurrence \"\(name)\" has invisible or confusable characters, and would start a second run "
                 + "beside \"\(plain)\"; write \"\(plain)\""
     }
 

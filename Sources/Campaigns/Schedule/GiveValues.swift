@@ -65,22 +65,22 @@ package struct GiveValues: Sendable {
         let missing = campaign.missingValues(in: source.templates, given: all)
         guard missing.isEmpty else {
             throw Failure(
-                .invalidData, "a start needs all its values: give \(missing.joined(separator: ", ")) one, too")
+                .invalidData, "a start needs all its values: also give a value for \(missing.joined(separator: ", "))")
         }
         guard all.reduce(0, { $0 + $1.value.utf8.count }) <= Self.bytesMax else {
             throw Failure(.invalidData, "the values have more than \(Self.bytesMax.grouped) bytes; shorten them")
         }
         if let run = try await store.run(campaign: campaign.name, occurrence: occurrence.key) {
-            throw Self.tooLate(occurrence, "it is run \(run.id)")
+            throw Self.tooLate(occurrence, "run \(run.id) already exists for it")
         }
-        guard now < occurrence.startsAt else { throw Self.tooLate(occurrence, "its time has come") }
+        guard now < occurrence.startsAt else { throw Self.tooLate(occurrence, "its start time has passed") }
         let values = OccurrenceValues(
             campaign: campaign.name, occurrence: occurrence.key, startsAt: occurrence.startsAt,
             variables: all.filter { campaign.variables[$0.key] != $0.value }, givenAt: now, givenBy: actor.name,
             giver: actor.identity)
         switch try await store.giveValues(values, by: actor) {
         case .stored: return try await start(source, named: occurrence.key, now: now)
-        case .started(let run): throw Self.tooLate(occurrence, "it is run \(run)")
+        case .started(let run): throw Self.tooLate(occurrence, "run \(run) already exists for it")
         case .tooMany:
             throw Failure(
                 .refused,
@@ -93,7 +93,7 @@ package struct GiveValues: Sendable {
         from name: String, of source: CampaignSource, by actor: Actor, now: Timestamp
     ) async throws -> Bool {
         let (occurrence, _) = try Self.occurrence(of: source.campaign, named: name, now: now)
-        guard now < occurrence.startsAt else { throw Self.tooLate(occurrence, "its time has come") }
+        guard now < occurrence.startsAt else { throw Self.tooLate(occurrence, "its start time has passed") }
         return try await store.removeValues(
             campaign: source.campaign.name, occurrence: occurrence.key, by: actor, now: now)
     }
@@ -115,8 +115,10 @@ package struct GiveValues: Sendable {
         guard let found = name.map(timetable.occurrence(named:)) ?? timetable.next(after: now) else {
             throw Failure(
                 .notFound,
-                name.map { "the schedule of \(campaign.name) has no start \($0)" }
-                    ?? "the schedule of \(campaign.name) has no further start")
+                name.map {
+                    "the schedule of \(campaign.name) has no start \($0); `fanfare schedule \(campaign.name)` lists the starts"
+                }
+                    ?? "the schedule of \(campaign.name) has no further start; set a later time in the schedule")
         }
         return (found, timetable)
     }

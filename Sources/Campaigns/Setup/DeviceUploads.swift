@@ -69,7 +69,7 @@ package final class DeviceUploads: Sendable {
         }
         guard hasRoom else {
             throw Failure(
-                .tryAgain, "\(Self.countMax) uploaded files wait for their import; import one, or try in an hour")
+                .tryAgain, "\(Self.countMax) uploaded files wait for their import; import one, or try again in an hour")
         }
         let descriptor = open(path(id), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {

@@ -84,7 +84,7 @@ extension ManageSetup {
         if case .failure = tried {
             throw Failure(
                 .invalidData,
-                "this is no key for APNs; choose the file AuthKey_\(place.keyID).p8 as Apple gave it, which begins with "
+                "this is not an APNs key; choose the file AuthKey_\(place.keyID).p8 as downloaded from Apple; it begins with "
                     + "-----BEGIN PRIVATE KEY-----")
         }
         var upload = await answers(app, place)
@@ -93,7 +93,7 @@ extension ManageSetup {
         guard upload.isAccepted || others.isEmpty else {
             throw Failure(
                 .refused,
-                "\(others.joined(separator: ", ")) sends with this key file, too; only a key that APNs accepts replaces it"
+                "\(others.joined(separator: ", ")) also uses this key file; only a key that APNs accepts replaces it"
             )
         }
         guard rename(draft, path) == 0 else {
@@ -145,8 +145,8 @@ extension ManageSetup {
         let place = access(folder, F_OK) == 0 ? folder : Self.folder(of: folder)
         guard access(place, W_OK | X_OK) == 0 else {
             return
-                "the service may not write in the folder of \(path); ask the operator to write the key there, readable "
-                + "for the service alone"
+                "the service cannot write to the folder of \(path); ask the operator to write the key there, readable "
+                + "only by the service"
         }
         return nil
     }

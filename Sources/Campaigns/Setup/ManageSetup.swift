@@ -42,7 +42,7 @@ package struct ManageSetup: Sendable {
         }
         let folder = (path as NSString).deletingLastPathComponent
         guard access(path, W_OK) == 0, access(folder.isEmpty ? "." : folder, W_OK) == 0 else {
-            return "the service may not write \(path); ask the operator to make the change"
+            return "the service cannot write \(path); ask the operator to make the change"
         }
         return nil
     }
@@ -115,13 +115,15 @@ package struct ManageSetup: Sendable {
         do {
             try change(&text)
         } catch let fault as YAMLText.Fault {
-            throw Failure(.refused, "\(path) has a form that only a person can change (\(fault.place)); edit the file")
+            throw Failure(
+                .refused,
+                "\(path) is written in a form that Fanfare cannot change (\(fault.place)); edit the file by hand")
         }
         let (_, diagnostics) = ConfigurationFile.read(text: text.written, path: path, environment: environment)
         let errors = diagnostics.filter { $0.severity == .error }
         guard errors.isEmpty else { throw Failure(.invalidData, errors) }
         guard try AtomicFile.write(text.written, to: path, expecting: entry) == nil else {
-            throw Failure(.tryAgain, "\(path) was changed by another person meanwhile; try again")
+            throw Failure(.tryAgain, "\(path) was changed by another person in the meantime; try again")
         }
     }
 

@@ -48,7 +48,7 @@ package struct MaintainStore: Sendable {
         guard let server = StoreAddress(configuration.store).postgres else { return }
         throw Failure(
             .configuration,
-            "\(server) must be copied with the server's own tools, even while it is in use; run: "
+            "\(server) must be copied with the server's own tools, which also work while it is in use; run: "
                 + "\(server.dumpCommand(to: file))"
         )
     }

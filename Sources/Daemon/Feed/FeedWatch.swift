@@ -128,7 +128,7 @@ struct FeedWatch: Sendable {
             metadata[.reason] = "\(reason)"
             logger.warning("feed not read; retrying later", metadata: metadata)
         case .tooManyNew(let count, let max):
-            metadata[.reason] = "\(count) new items in one poll, above max_new (\(max))"
+            metadata[.reason] = "\(count) new items in one poll, more than max_new (\(max))"
             logger.error("new items held back", metadata: metadata)
         case .catalogue(let items):
             metadata[.items] = "\(items)"

@@ -207,7 +207,7 @@ extension AudiencePhrases {
         switch field {
         case .locale:
             guard isNegated else { return nil }
-            phrase = "in other languages than \(and(names))"
+            phrase = "in languages other than \(and(names))"
         case .country: phrase = isNegated ? "outside \(and(names))" : "in \(list)"
         case .timeZone: phrase = isNegated ? "outside the time zone \(list)" : "in the time zone \(list)"
         case .environment: phrase = isNegated ? "outside \(list)" : "of \(list)"

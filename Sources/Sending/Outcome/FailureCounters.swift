@@ -51,7 +51,7 @@ struct FailureCounters {
                 "\(mismatches.hits) of the last \(mismatches.count) responses for \(environment) devices of \(topic) "
                     + "say that the token is not for this environment or topic (the last: \(reason)); check the devices' "
                     + "`environment`, the campaign's `topic` and `endpoints.\(environment)`, and resume the run; no device was "
-                    + "changed; the refused devices are retried, each in its environment at that time"))
+                    + "changed; the refused devices are retried, each in the environment stored for it then"))
     }
 
     private mutating func countRequestFault(_ answer: PushResponse) {

@@ -267,7 +267,7 @@ extension StoreError: CustomStringConvertible {
             "an access token \"\(name)\" exists or existed, and names cannot be reused; give another name"
         case .runChanged(let run): "run \(run) has changed since you read it; reload it before you change it"
         case .lastAdmin(let name):
-            "\(name) is the last admin of all apps, and some person must be able to manage people; give another person the "
+            "\(name) is the last admin of all apps, and at least one person must be able to manage people; give another person the "
                 + "role admin first"
         case .noSuchAccessToken(let text): "no access token \"\(text)\"; `fanfare tokens list` shows them"
         case .awaitsApproval(let run):

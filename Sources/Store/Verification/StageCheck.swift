@@ -35,7 +35,7 @@ package enum StageCheck {
             }
             let groups = try store.groups(of: record.index)
             if groups.values.reduce(StageAnswers(), +) != record.answers {
-                faults.append("\(name): its responses differ from their sum over all texts")
+                faults.append("\(name): its responses differ from the sum of the responses for each text")
             }
             // A rejected delivery that is sent again gets two responses, so there may be more responses than end
             // states.

@@ -70,7 +70,7 @@ struct Problem: Error, Codable, Sendable {
         return problem
     }
 
-    static let ofDatabase = "the store cannot do this now; the log says why; ask an admin"
+    static let ofDatabase = "the store cannot do this now; ask an admin to check the log for the reason"
 
     init(_ failure: Failure) {
         let (status, name, title) = Self.kind(failure.kind)

@@ -157,7 +157,7 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 HTTPError(
                     .requestTimeout,
                     message:
-                        "the body arrived at under \(limits.uploadBytesPerSecond) bytes a second; send it again, in parts "
+                        "the body arrived at less than \(limits.uploadBytesPerSecond) bytes a second; send it again, in parts "
                         + "if the network is slow"))
         case .close: context.close(promise: nil)
         }

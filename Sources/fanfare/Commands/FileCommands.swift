@@ -11,7 +11,7 @@ struct ValidateCommand: AsyncParsableCommand {
         commandName: "validate",
         abstract: "Check campaign, template and configuration files; report all problems together.",
         discussion: """
-            Files that a file names are checked too. With a store, the command warns if no device is registered under \
+            Referenced files are checked too. With a store, the command warns if no device is registered under \
             the topic that the push goes to, and names the languages of the app's devices that would get the default \
             text.
 

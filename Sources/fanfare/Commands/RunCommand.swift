@@ -182,7 +182,7 @@ struct RunCommand: AsyncParsableCommand {
         let schedule = definition.campaign.schedule
         guard let next = schedule.flatMap(Timetable.init)?.next(after: now) else { return }
         Console.note(
-            "note: \(definition.campaign.name) also starts by its schedule, next at \(next.startsAt.iso8601); "
+            "note: \(definition.campaign.name) also starts on its schedule, next at \(next.startsAt.iso8601); "
                 + "this send does not replace that start")
     }
 

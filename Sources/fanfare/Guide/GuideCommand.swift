@@ -27,7 +27,7 @@ struct GuideCommand: ParsableCommand {
 
     func validate() throws {
         guard [topic, search, site].count(where: { $0 != nil }) <= 1 else {
-            throw ValidationError("give only one of a topic, --search and --site")
+            throw ValidationError("give only one: a topic, --search or --site")
         }
     }
 

@@ -12,7 +12,7 @@ struct InstallCommand: ParsableCommand {
         discussion: """
             Existing files are replaced, except a configuration, which is kept. If the configuration names a database \
             as the store, the services start after postgresql.service; every machine that sends has the same units and \
-            the same configuration, and its own password of the database in keys/pgpass beside it, which only root can \
+            the same configuration, and its own database password in keys/pgpass beside it, which only root can \
             read.
             Configuration goes to /etc/fanfare; with a prefix other than /usr and /usr/local, to PREFIX/etc/fanfare.
             With --postgres the command installs nothing: it prints the SQL by which an administrator of the store's \

@@ -42,9 +42,11 @@ private final class WholeStory {
     private let program: RunningProgram
     private let link: String
     private let address: String
+    private let axe: AxeCore
     private var shots = 0
 
     init() throws {
+        axe = try AxeCore()
         place = try Installation(devices: 12)
         let pem = try String(contentsOfFile: place.folder.file("key.p8"), encoding: .utf8)
         own = try TemporaryDirectory()
@@ -76,6 +78,7 @@ private final class WholeStory {
     /// Looks at a page as a person does: a picture, and nothing that a team without operators cannot read.
     private func look(_ name: String, _ browser: Browser) async throws {
         #expect(try await PageCheck(browser).faults == [], "\(name)")
+        #expect(try await axe.faults(browser) == [], "\(name)")
         let text = try await browser.text("body")
         for foreign in ["fanfare run", "--var", "audience:", "yaml"] {
             #expect(!text.localizedCaseInsensitiveContains(foreign), "\(name): \(foreign)")

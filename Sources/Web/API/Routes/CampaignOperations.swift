@@ -84,7 +84,7 @@ struct CampaignOperations: Sendable {
             about:
                 "Writes a campaign's file, whole or not at all, if `http.editing` is on. `If-Match` with the ETag of "
                 + "the text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused. If "
-                + "the campaign starts automatically, a text by an account without permission `run` waits for release.",
+                + "the campaign starts automatically, a text written by an account without permission `run` waits for release.",
             permission: .edit, parameters: [Self.campaign] + Self.conditions, body: .text("application/yaml"),
             answers: Self.written, problems: Self.writingProblems
         ) { request in

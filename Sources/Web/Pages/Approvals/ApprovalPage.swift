@@ -144,7 +144,7 @@ extension ApprovalPage {
         guard approval.isOpen else { return approval.outcome }
         if approval.missing == 0 {
             return approval.occurrence == nil
-                ? "It has all signatures: a sender may send it." : "It has all signatures: it starts at its time."
+                ? "It has all signatures: a sender may send it." : "It has all signatures: it starts on schedule."
         }
         guard caller.role.may(.approve) else { return "It waits for approvers." }
         switch detail.obstacle {

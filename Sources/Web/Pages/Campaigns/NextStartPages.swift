@@ -144,11 +144,11 @@ extension NextStartPage {
         mayGive = caller.role.may(.run) && isOpen && hasVariables
         mayRemove = mayGive && start.given != nil
         mayType = mayPlan || mayGive
-        if start.run == nil, !isOpen { reason = "Its time has come: it keeps the values that it has." }
+        if start.run == nil, !isOpen { reason = "Its start time has passed: its values can no longer be changed." }
         if isOpen, hasVariables, !caller.role.may(.run) {
             reason =
-                "\(caller.name) is \(caller.role.rawValue): only senders give a start its values."
-                + (mayPlan ? " Plan this start with your values, and give a sender the address of the plan." : "")
+                "\(caller.name) is \(caller.role.rawValue): only senders can give a start its values."
+                + (mayPlan ? " Plan this start with your values, and send the link to the plan to a sender." : "")
         }
         self.nexts = nexts.map { next in
             let (state, mark) = Self.state(next)

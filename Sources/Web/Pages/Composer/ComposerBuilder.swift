@@ -42,7 +42,7 @@ struct ComposerBuilder: Sendable {
         guard page.files.allSatisfy(\.isEditable) else { return [:] }
         guard let files = files(of: page) else {
             page.filesReason =
-                "The form shows a campaign with its template, but the template file does not exist."
+                "The form shows a campaign with its template, but the template file does not exist. Create it, or name another one in the file."
             return [:]
         }
         if let obstacle = files.obstacle {

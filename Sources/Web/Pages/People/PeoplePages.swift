@@ -233,10 +233,10 @@ extension AccessRole {
     /// The description of a role, for the form and for the guide's reference.
     package var about: String {
         switch self {
-        case .viewer: "reads everything, changes nothing"
-        case .author: "writes campaigns and segments, plans them, tests them on one device, asks for approval"
-        case .sender: "asks for approval, starts, pauses, resumes and cancels runs"
-        case .approver: "approves plans, stops runs"
+        case .viewer: "reads everything, and changes nothing"
+        case .author: "writes campaigns and segments, plans them, tests them on one device, and asks for approval"
+        case .sender: "asks for approval, and starts, pauses, resumes and cancels runs"
+        case .approver: "approves plans, and stops runs"
         case .admin: "everything"
         case .registrar: "the app's backend: registers and removes devices, sees nothing else"
         }

@@ -159,8 +159,9 @@ extension PlanPage {
         switch step {
         case .incomplete(let names): "Give \(names.joined(separator: ", ")) a value, and plan again."
         case .scheduled(let rule):
-            scheduled(plan, result, rule) + " To send it immediately, plan it “as started now”."
-        case .approved where plan.isScheduled: "It has all signatures: it starts automatically at its time."
+            scheduled(plan, result, rule)
+                + " To send it immediately, choose “as started now” on the campaign’s page, and plan again."
+        case .approved where plan.isScheduled: "It has all signatures: it starts automatically on schedule."
         case .ready where !caller.role.may(.run):
             "\(caller.name) is \(caller.role.rawValue): only senders can send."
         case .approved where !caller.role.may(.run):
@@ -182,7 +183,7 @@ extension PlanPage {
         case .needsApproval(let rule): "Before it can be sent: \(rule)."
         case .awaitingApproval(let asked):
             "Requested by \(PersonName.shown(asked.askedBy)), \(asked.askedAt.shownTime)."
-        case .approved: "It has all signatures: it may be sent."
+        case .approved: "It has all signatures and can be sent now."
         case .rejected(let asked):
             asked.signatures.first(where: \.isRejection).map { no in
                 "Rejected by \(PersonName.shown(no.by))" + (no.reason.map { ": \($0)." } ?? ", without a reason.")
@@ -202,7 +203,7 @@ extension PlanPage {
             rule.needs == 1 ? "the signature of 1 person" : "the signatures of \(rule.needs.grouped) people"
         let earliest = plan.definition.plannedAt - rule.within
         return "It then waits for \(signatures), and requests \(rule.needs == 1 ? "it" : "them") automatically. "
-            + "If they are requested and given earlier, it starts at its time."
+            + "If signatures are requested and given earlier, it starts on schedule."
             + (earliest > plan.madeAt
                 ? " A signature counts for \(WrittenDuration.text(rule.within)): one from before "
                     + "\(earliest.iso8601.shownTimeAndZone) lapses." : "")

@@ -18,9 +18,9 @@ struct ReasonSummary: Hashable, Sendable {
         switch reason {
         case .silentBudget:
             Self("The silent budget was used up", "Send fewer background pushes, or wait for the next window.")
-        case .frequencyCap: Self("The device had enough notifications", "A frequency cap limits them.")
+        case .frequencyCap: Self("The device had enough notifications", "A frequency cap limits how many it gets.")
         case .coalesced: Self("A newer push replaced it")
-        case .quietHours: Self("Quiet hours", "After them, the push would have been too late.")
+        case .quietHours: Self("Quiet hours", "When they ended, the push would have been too late.")
         case .expired: Self("It expired before it could be sent")
         case .holdout: Self("The device is in the control group")
         case .alertsNotAllowed: Self("Notifications are turned off", "The person can turn them on in the settings.")
@@ -43,7 +43,7 @@ struct ReasonSummary: Hashable, Sendable {
         "ExpiredToken": Self("The token has expired", "The tokens were removed."),
         "BadDeviceToken": Self(
             "APNs does not know the token",
-            "It belongs to another environment, or is not a token. The devices were suspended."),
+            "It belongs to another environment, or is not a valid token. The devices were suspended."),
         "DeviceTokenNotForTopic": Self(
             "The token belongs to another app", "Check the topic that the app’s backend registers."),
         "PayloadTooLarge": Self("The payload is too large", "Shorten the text of this language."),

@@ -79,7 +79,7 @@ struct ImportPages: Sendable {
             return
         }
         throw Problem.forbidden(
-            "\(caller.name) is valid only for \(own), and the file has devices of another app; leave them out")
+            "\(caller.name) has access only to \(own), but the file has devices of another app; remove those lines")
     }
 
     private func page(_ request: PageRequest, _ problem: Problem? = nil) throws -> Response {
@@ -171,7 +171,7 @@ extension ImportPage {
     private static func summary(_ result: ImportResult) -> String {
         let parts = [
             (result.inserted, "new"), (result.updated, "changed"), (result.unchanged, "unchanged"),
-            (result.tokensReplaced, "with a new token"), (result.merged, "joined with a known device"),
+            (result.tokensReplaced, "with a new token"), (result.merged, "merged with a known device"),
         ]
         let counts = parts.filter { $0.0 > 0 }.map { "\($0.0.grouped) \($0.1)" }.joined(separator: ", ")
         let rejected = result.rejected > 0 ? " \(result.rejected.counted("line")) could not be used." : ""

@@ -17,10 +17,10 @@ struct SetupPages: Sendable {
 
     private static let done = [
         "key": "APNs accepts the key. It is in use from now on.",
-        "kept": "The key is in its place, although APNs has not accepted it. Health shows its state.",
+        "kept": "The key is stored, although APNs has not accepted it. Health shows its state.",
         "app": "The app is in the configuration. Upload its key now.",
         "test-device": "The test device is in the configuration. Send a test to it from a campaign.",
-        "removed": "The test device is removed from the configuration.",
+        "removed": "The test device was removed from the configuration.",
     ]
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response { try await page(request) }

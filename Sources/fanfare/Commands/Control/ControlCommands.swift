@@ -130,7 +130,7 @@ struct CorrectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "correct", abstract: "Replace the text that a run has sent.",
         discussion: """
-            The correction goes to exactly the devices that the run reached or may have reached, last first, with the \
+            The correction goes to exactly the devices that the run reached or may have reached, the last device first, with the \
             same collapse id. It replaces notifications on screens, and pushes that still wait for a phone that is \
             off. Notifications that were read stay read. The template is --template, else the campaign's `correction`, or with \
             --var the run's own template. \
