@@ -134,6 +134,13 @@ struct AudienceParserTests {
         #expect(AudienceParser.parse(nested(100_000)).0 == nil)
         #expect(AudienceParser.parse(String(repeating: "not ", count: 100_000) + "tag(\"a\")").0 == nil)
     }
+
+    @Test func `a long expression is refused before it is read, and one with many mistakes is not read to its end`() {
+        let long = AudienceParser.parse(String(repeating: "a = 1 or ", count: 40_000) + "a = 1")
+        #expect(long.0 == nil && long.1.count == 1 && long.1[0].what.contains("longer than 262144 bytes"))
+        let wrong = AudienceParser.parse(String(repeating: "a = 1 or ", count: 20_000) + "a = 1")
+        #expect(wrong.0 == nil && (50...52).contains(wrong.1.count))
+    }
 }
 
 extension Optional {
@@ -141,12 +148,5 @@ extension Optional {
     fileprivate var known: Wrapped {
         guard let self else { fatalError("a row of the test's table is wrong") }
         return self
-    }
-
-    @Test func `a long expression is refused before it is read, and one with many mistakes is not read to its end`() {
-        let long = AudienceParser.parse(String(repeating: "a = 1 or ", count: 40_000) + "a = 1")
-        #expect(long.0 == nil && long.1.count == 1 && long.1[0].what.contains("longer than 262144 bytes"))
-        let wrong = AudienceParser.parse(String(repeating: "a = 1 or ", count: 20_000) + "a = 1")
-        #expect(wrong.0 == nil && (50...52).contains(wrong.1.count))
     }
 }
