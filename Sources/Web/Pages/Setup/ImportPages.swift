@@ -146,6 +146,7 @@ extension ImportPage {
         address = "/setup/imports/\(upload.id)"
         problem = upload.problem
         switch upload.state {
+        case .arriving: break
         case .uploaded:
             guard let preview = upload.preview else { return }
             isPreview = true
