@@ -219,7 +219,7 @@ import Testing
             try refused(["correct", "warning", "--var", "when="], 65, "template right needs --var when=...")
             try refused(["correct", "99"], 66, "99")
             #expect(try place.fanfare("correct", "warning", "--yes").status == 0)
-            try refused(["correct", "warning"], 3, "run 3 is warning.correction for run 2 already, finished")
+            try refused(["correct", "warning"], 3, "run 3 (finished) already exists as warning.correction for run 2")
             try refused(["correct", "3"], 65, "run 3 is the correction of run 2; `fanfare correct 2 --again`")
             #expect(try place.fanfare("correct", "warning", "--again", "--var", "when=ever").status == 0)
             let devices = place.simulator.devices()

@@ -137,7 +137,7 @@ import Testing
         try place.configure(production: "relay.example.com:443")
         let result = try place.fanfare("doctor", environment: ["https_proxy": "http://proxy.example.com:3128"])
         #expect(result.status == 78)
-        #expect(result.output.contains("https_proxy is set, and the native transport supports no proxy"))
+        #expect(result.output.contains("https_proxy is set, but the native transport supports no proxy"))
     }
 
     @Test func `connects to the endpoints when asked, with one push to a made-up token for each`() throws {

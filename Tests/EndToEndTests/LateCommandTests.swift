@@ -217,7 +217,7 @@ import Testing
             #expect(pass.output.contains("guards.min_reach is 1,000"), "\(pass.output)")
             #expect(try place.fanfare("run", "--due").status == 0)
             let expected: [(String, Int32, String)] = [
-                ("missed", 3, "is missed: found 3h"), ("refused", 3, "was refused: the run would reach 60 devices"),
+                ("missed", 3, "was missed: found 3h"), ("refused", 3, "was refused: the run would reach 60 devices"),
             ]
             let daemon = try RunningProgram(["serve"], in: place.folder)
             try daemon.wait { daemon.errors.contains("files read") }

@@ -120,7 +120,7 @@ struct `Moving a store` {
             #expect(try place.fanfare("move", "--give-up").status == 0)
             #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
             let late = try place.fanfare("move", "--to", url)
-            #expect(late.status == 3 && late.errors.contains("empty address"), "\(late.errors)")
+            #expect(late.status == 3 && late.errors.contains("new address"), "\(late.errors)")
             try use(url, in: place)
             let there = try place.run("new-podcast", "--occurrence", "a")
             #expect(there.status == 78 && there.errors.contains("an incomplete copy"), "\(there.errors)")
@@ -137,8 +137,8 @@ struct `Moving a store` {
             let made = try place.fanfare("devices", "import", "devices.csv", environment: ["FANFARE_STORE": taken])
             #expect(made.status == 0, "\(made.errors)")
             let cases: [(words: [String], status: Int32, says: String)] = [
-                (["--to", taken], 3, "name an empty address"),
-                (["--to", "fanfare.sqlite"], 3, "name an empty address"),
+                (["--to", taken], 3, "name an new address"),
+                (["--to", "fanfare.sqlite"], 3, "name an new address"),
                 (["--to", "postgres://anna@127.0.0.1:1/d"], 69, "Connection refused"),
                 (["--to", "nowhere/new.sqlite"], 78, "the folder of"),
                 (["--to", "mysql://h/d"], 78, "does not begin with postgres://"),

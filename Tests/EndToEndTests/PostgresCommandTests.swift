@@ -39,8 +39,8 @@ struct `A store on PostgreSQL` {
     private static let mistakes: [(url: String, status: Int32, says: String)] = [
         ("postgres://anna:hunter2@127.0.0.1:CLOSED/d", 69, "Connection refused; check that the server runs there"),
         ("postgres://anna:hunter2@/d?host=/nowhere", 69, "No such file or directory; check that the server runs there"),
-        ("postgres://anna:hunter2wrong@127.0.0.1:PORT/annas", 78, "correct user and password"),
-        ("postgres://anna@127.0.0.1:PORT/annas", 78, "no password supplied; correct user and password"),
+        ("postgres://anna:hunter2wrong@127.0.0.1:PORT/annas", 78, "correct the user and password"),
+        ("postgres://anna@127.0.0.1:PORT/annas", 78, "no password supplied; correct the user and password"),
         (
             "postgres://anna@127.0.0.1:PORT/annas?password_file=/nowhere/hunter", 78,
             "correct the path of password_file"

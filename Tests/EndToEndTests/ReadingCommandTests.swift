@@ -201,7 +201,7 @@ import Testing
     @Test func `is made by the imports, and by a daemon that is told to`() throws {
         let place = try Installation(devices: 2)
         #expect(try place.fanfare("status").errors.contains("fanfare.sqlite; correct the path"))
-        #expect(try place.fanfare("status").errors.contains("(`store` in fanfare.yaml says so)"))
+        #expect(try place.fanfare("status").errors.contains("(named by `store` in fanfare.yaml)"))
         let daemon = try RunningProgram(["serve", "--create"], in: place.folder)
         try daemon.wait { daemon.errors.contains("files read") }
         daemon.signal(SIGTERM)

@@ -75,7 +75,7 @@ import Testing
             let stopped = try pass.finish()
             #expect(stopped.status == 75)
             #expect(stopped.output.contains(#""campaign" : "slow""#), "\(stopped.output)\(stopped.errors)")
-            #expect(stopped.errors.contains("stopped before the end"), "\(stopped.errors)")
+            #expect(stopped.errors.contains("stopped early"), "\(stopped.errors)")
         }
     }
 

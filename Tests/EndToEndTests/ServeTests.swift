@@ -129,7 +129,7 @@ import Testing
         let first = try place.fanfare("run", "--due")
         #expect(try !place.fanfare("schedule").output.contains("due now"))
         // What it found missed is told once.
-        #expect(first.status == 3 && first.errors.contains("is missed: found 4h"), "\(first.errors)")
+        #expect(first.status == 3 && first.errors.contains("was missed: found 4h"), "\(first.errors)")
         #expect(first.output.contains("due, occurrence"))
         #expect(place.simulator.counts().requests == place.tokens.count)
         #expect(try state(of: "due") == "finished")

@@ -119,7 +119,7 @@ struct `Daemons of several machines` {
             let stopped = try daemon.finish()
             let last = stopped.errors.split(separator: "\n").filter { $0.hasPrefix("error: ") }
             #expect(stopped.status == 78 && last.count == 1, "\(stopped.status) \(stopped.errors.suffix(2_000))")
-            #expect(last.first?.contains("correct user and password") == true, "\(last)")
+            #expect(last.first?.contains("correct the user and password") == true, "\(last)")
             #expect(!stopped.errors.contains("hunter2"))
             let run = try place.run("new-podcast", "--occurrence", "a")
             #expect(run.status == 78 && run.errors.split(separator: "\n").count == 1, "\(run.errors)")

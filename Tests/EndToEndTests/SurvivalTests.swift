@@ -42,7 +42,7 @@ import Testing
             #expect(try place.fanfare("status").output.contains("slow"))
             daemon.signal(SIGTERM)
             #expect(try daemon.finish().status == 0)
-            #expect(daemon.errors.contains("campaigns it held stay in force"), "\(daemon.errors)")
+            #expect(daemon.errors.contains("campaigns from it stay loaded"), "\(daemon.errors)")
             try place.expectOnceEach()
         }
     }

@@ -46,7 +46,7 @@ import Testing
             try interrupt(place)
             let first = try Program.run(Self.run, in: place.folder)
             #expect(first.status == 0, "\(first.errors)")
-            #expect(first.errors.contains("timer-2025-01-31 has run 1") && first.errors.contains("comes first"))
+            #expect(first.errors.contains("timer-2025-01-31 is run 1") && first.errors.contains("comes first"))
             #expect(try occurrences(place) == ["timer-2025-01-31"])
             let accepted = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
             #expect(Set(accepted) == Set(place.tokens))

@@ -82,7 +82,7 @@ struct RestoreTests {
                 Issue.record("claimed")
                 return
             }
-            #expect(reason.contains("restored from a backup"))
+            #expect(reason.contains("the store is a backup from"))
             try await store.change(2, to: .running, reason: nil, now: noon, by: "anna")
             guard case .claimed = try await store.claim(2, by: "sender", now: noon) else {
                 Issue.record("not claimed")

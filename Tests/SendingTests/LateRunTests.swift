@@ -87,7 +87,7 @@ import Testing
             Issue.record("\(end)")
             return
         }
-        #expect(reason.hasPrefix("1 of 6 were due from 2027-01-15 22:00 UTC on, and no process has sent since 16:30"))
+        #expect(reason.hasPrefix("1 of 6 were due from 2027-01-15 22:00 UTC, and no process has sent since 16:30"))
         #expect(transport.seen.count == 3)
     }
 }

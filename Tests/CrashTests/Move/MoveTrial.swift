@@ -84,7 +84,7 @@ final class MoveTrial {
         expect(try fanfare(["move", "--give-up"], old).end, "give up")
         if try !isUsable(old) || isUsable(new) { violate("given up, and not the old one is in use") }
         let again = try move(old, new, killedAt: nil)
-        if again.end != .exited(3) || !again.errors.contains("empty address") { violate("again there: \(again)") }
+        if again.end != .exited(3) || !again.errors.contains("new address") { violate("again there: \(again)") }
         let other = try empty()
         expect(try move(old, other, killedAt: nil).end, "a move elsewhere")
         if try isUsable(old) || !isUsable(other) { violate("not moved elsewhere") }

@@ -39,7 +39,7 @@ extension RunLogContract {
     }
 
     private static let reason =
-        "3 of 4 were due from 2027-01-15 08:00 UTC on, and no process has sent since 08:01; late_by_max is 10m; "
+        "3 of 4 were due from 2027-01-15 08:00 UTC, and no process has sent since 08:01; late_by_max is 10m; "
         + "`fanfare resume 1` sends them, `fanfare cancel 1` ends the run"
 
     private typealias Gap = (wave: Duration, gap: Duration, isLate: Bool)
@@ -151,7 +151,7 @@ extension RunLogContract {
                     continue
                 }
                 #expect(
-                    words.hasPrefix("the run was due from 2027-01-15 08:00 UTC on, and no process has "), "\(words)")
+                    words.hasPrefix("the run was due from 2027-01-15 08:00 UTC, and no process has "), "\(words)")
             }
         }
         Promise.each(gaps, { "a wave that is to come is waited for, one that is over is late: \($0)" }) { store, row in

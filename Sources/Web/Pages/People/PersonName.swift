@@ -16,12 +16,12 @@ enum PersonName {
         return text
     }
 
-    /// Returns the account for a person's name as it is typed, such as `Marta.Kohler` for `Marta Köhler`. A name without
-    /// a letter of an account stays as it is.
+    /// Returns the account for a person's name as it is typed, such as `Marta.Kohler` for `Marta Köhler`. A name
+    /// without a letter of an account stays as it is.
     static func account(for name: String) -> String {
         let plain = name.folding(options: .diacriticInsensitive, locale: nil)
-        let words = plain.split { !($0.isASCII && ($0.isLetter || $0.isNumber || "._-@".contains($0))) }
-        return words.isEmpty ? name : words.joined(separator: ".")
+        let parts = plain.split { !($0.isASCII && ($0.isLetter || $0.isNumber || "._-@".contains($0))) }
+        return parts.isEmpty ? name : parts.joined(separator: ".")
     }
 
     private static let prefixes = [
