@@ -35,7 +35,8 @@ struct FeedProxyTests {
             #expect(!checked.output.contains("not a public address"))
         } else {
             #expect(proxy.requests.isEmpty)
-            #expect(checked.output.contains("resolves to 127.0.0.2, which is not a public address"), "\(checked.output)")
+            #expect(
+                checked.output.contains("resolves to 127.0.0.2, which is not a public address"), "\(checked.output)")
         }
     }
 }

@@ -77,7 +77,8 @@ import Testing
             try FileManager.default.moveItem(
                 atPath: place.folder.file("campaigns/slow.yaml"), toPath: place.folder.file("campaigns/other.yaml"))
             let stopped = try place.fanfare("stop", "other")
-            #expect(stopped.status == 0 && stopped.output.contains("the campaign slow was stopped"), "\(stopped.output)")
+            #expect(
+                stopped.status == 0 && stopped.output.contains("the campaign slow was stopped"), "\(stopped.output)")
             #expect(try run.finish().status == 76)
             #expect(try place.fanfare("stop", "other", "--lift", "--reason", "right").status == 0)
         }

@@ -84,7 +84,8 @@ struct LoginTests {
         let place = "localhost:\(server.port)/postgres?passfile=/dev/null"
         let wrong = try await outcome(of: "postgres://anna:hunter3@\(place)") as? PostgresError
         #expect(
-            wrong?.kind == .wrongLogin && wrong?.isPassing == false && "\(wrong as Any)".contains("correct the user and"))
+            wrong?.kind == .wrongLogin && wrong?.isPassing == false
+                && "\(wrong as Any)".contains("correct the user and"))
         let missing = try await outcome(of: "postgres://anna@\(place)") as? PostgresError
         #expect("\(missing as Any)".contains("no password supplied"))
         let unreadable = try await outcome(of: "postgres://anna@\(place)&password_file=/nonexistent")
