@@ -188,7 +188,7 @@ import Testing
         let path = place.folder.path + "/typo.sqlite"
         let missing = try Program.run(words, in: place.folder, environment: ["FANFARE_STORE": "typo.sqlite"])
         #expect(missing.status == 78, "\(missing.output) \(missing.errors)")
-        for part in ["there is no store at typo.sqlite", "devices import", "FANFARE_STORE says so"] {
+        for part in ["there is no store at typo.sqlite", "devices import", "named by FANFARE_STORE"] {
             #expect(missing.errors.contains(part), "\(missing.errors)")
         }
         #expect(!FileManager.default.fileExists(atPath: path))

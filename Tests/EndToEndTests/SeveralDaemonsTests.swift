@@ -34,7 +34,7 @@ struct `Daemons of several machines` {
             try first.wait { first.errors.contains("files read") }
             let second = try Self.daemon(place, "2", ["--config", "fewer.yaml"])
             try second.wait { second.errors.contains("another daemon coordinates") }
-            try first.wait { first.errors.contains("senders have other campaign files") }
+            try first.wait { first.errors.contains("senders have different campaign files") }
             #expect(try marks() == "nightly")
             let status = try place.fanfare("status")
             #expect(

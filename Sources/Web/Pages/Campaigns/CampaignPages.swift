@@ -102,13 +102,13 @@ struct CampaignPages: Sendable {
     /// Plans the campaign, and leads to the plan.
     @Sendable private func plan(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
-        let input = CampaignPage.Input(try await request.form())
+        let fields = try await request.form()
+        let input = CampaignPage.Input(fields)
         do {
             let address = try await builder.plan(input).address
             return PageRequest.seeOther(input.device.isEmpty ? address : "\(address)?device=\(input.device.inAddress)")
         } catch  where !input.occurrence.isEmpty {
             let detail = Problem(error, for: builder.caller).detail
-            let fields = try await request.form()
             return try await NextStartPages(cases: cases).answer(request, fields, problem: [detail])
         } catch {
             return try await refused(error, request, builder, input)
