@@ -34,6 +34,10 @@ struct FilledStore {
                 file: "spring", occurrence: "the-reef", isScheduled: false, token: nil, digest: "d",
                 definition: try definition("spring"), shown: "{}", madeAt: noon, madeBy: "anna",
                 maker: "token:anna"))
+        let values = OccurrenceValues(
+            campaign: "spring", occurrence: "2026-12-04T18:00", startsAt: noon + .seconds(3600),
+            variables: ["title": "The Reef"], givenAt: noon, givenBy: "anna", giver: "token:anna")
+        _ = try await store.giveValues(values, by: "anna")
         for name in ["finished", "paused", "running"] { try await send(name) }
         try await endOtherRuns()
         for number in 0..<2 { try await sendSilently("silent-\(number)") }
