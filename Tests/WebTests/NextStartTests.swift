@@ -79,7 +79,7 @@ struct NextStartTests {
             let form = ["occurrence": first, "v.title": "Typed", "v.show": "Show"]
             #expect(try await scene.page(Self.next, as: .author, form: form).status == 403)
             let author = try await scene.page(address, as: .author).text
-            #expect(!author.contains("Save the values") && author.contains("only senders give a start its values"))
+            #expect(!author.contains("Save the values") && author.contains("only senders can give a start its values"))
             #expect(author.contains("Plan this start"))
             let viewer = try await scene.page(address, as: .viewer).text
             #expect(viewer.contains("readonly") && !viewer.contains("Plan this start"))

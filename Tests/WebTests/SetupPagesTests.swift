@@ -145,7 +145,7 @@ struct SetupPagesTests {
     @Test func `what is no key, too large, of no app, or missing is refused`() async throws {
         try await Self.with { scene in
             let rows: [(key: String, file: String?, status: Int, words: String)] = [
-                ("com.example.app", "no key at all", 422, "this is no key for APNs"),
+                ("com.example.app", "no key at all", 422, "this is not an APNs key"),
                 ("com.example.app", String(repeating: "x", count: 70_000), 413, "too large for a key"),
                 ("com.example.other", Self.key, 404, "add the app first"),
                 ("com.example.app", nil, 422, "choose the key file"),
@@ -271,7 +271,7 @@ struct SetupPagesTests {
             #expect(facts[.posixPermissions] as? Int == 0o600)
             let page = try await scene.page(address)
             #expect(page.text.contains("Columns: token, environment, topic, installation_id"))
-            #expect(page.text.contains("left out: favourite") && page.text.contains("Import these 7 devices"))
+            #expect(page.text.contains("will be ignored: favourite") && page.text.contains("Import these 7 devices"))
             #expect(page.text.contains("1 line cannot be used") && page.text.contains("Line 9: token"))
             #expect(page.text.contains("…00000001") && !page.text.contains("cdcdcdcdcd"))
             #expect(page.text.components(separatedBy: "<td>i-").count == 6)
