@@ -137,8 +137,8 @@ struct `Moving a store` {
             let made = try place.fanfare("devices", "import", "devices.csv", environment: ["FANFARE_STORE": taken])
             #expect(made.status == 0, "\(made.errors)")
             let cases: [(words: [String], status: Int32, says: String)] = [
-                (["--to", taken], 3, "name an new address"),
-                (["--to", "fanfare.sqlite"], 3, "name an new address"),
+                (["--to", taken], 3, "name a new address"),
+                (["--to", "fanfare.sqlite"], 3, "name a new address"),
                 (["--to", "postgres://anna@127.0.0.1:1/d"], 69, "Connection refused"),
                 (["--to", "nowhere/new.sqlite"], 78, "the folder of"),
                 (["--to", "mysql://h/d"], 78, "does not begin with postgres://"),

@@ -38,7 +38,7 @@ import Testing
             try third.wait { third.errors.contains("waiting for") && third.errors.contains("stopped: ") }
             #expect(try self.owner(place) == owner)
             first.signal(SIGCONT)
-            try third.wait { third.errors.contains("running) is run 1") }
+            try third.wait { third.errors.contains("running) has run 1") }
             place.simulator.setFaults([])
             #expect(try first.finish().status == 0)
             #expect(try third.finish().status == 0)
