@@ -94,6 +94,6 @@ struct PageWordsTests {
 
     @Test func `an unknown reason keeps its code`() {
         #expect(ReasonSummary(code: "SomethingNew").summary == "SomethingNew")
-        #expect(ReasonSummary(code: "Unregistered").summary == "The app was uninstalled")
+        #expect(ReasonSummary(code: "Unregistered").summary == "APNs says that the app was uninstalled")
     }
 }

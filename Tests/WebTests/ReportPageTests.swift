@@ -30,16 +30,17 @@ struct ReportPageTests {
     }
 
     private static func page(
-        name: String = "new-podcast", prunedAt: Timestamp? = nil, change: (inout ReportResult) -> Void = { _ in }
+        name: String = "new-podcast", audienceSQL: String? = nil, prunedAt: Timestamp? = nil,
+        change: (inout ReportResult) -> Void = { _ in }
     ) throws -> ReportPage {
         var report = try report(name: name)
         change(&report)
         return try ReportPage(
             report, ChartTests.full, waves: [WaveBar(startsAt: ChartTests.start, devices: 5, zones: [name])],
-            definition: definition(), people: people, prunedAt: prunedAt, madeAt: ChartTests.start, version: "9.9")
+            definition: definition(audienceSQL), people: people, prunedAt: prunedAt, madeAt: ChartTests.start, version: "9.9")
     }
 
-    private static func definition() throws -> RunDefinition {
+    private static func definition(_ audienceSQL: String?) throws -> RunDefinition {
         var template = Template(name: "t")
         let locale = try #require(LocaleTag("en"))
         template.alert = .localized([
@@ -47,8 +48,9 @@ struct ReportPageTests {
                 locale: locale, title: try TemplateText(parsing: "New: {{title}}"), subtitle: nil,
                 body: try TemplateText(parsing: "Out <now>"))
         ])
-        let campaign = Campaign(
+        var campaign = Campaign(
             name: "new-podcast", topic: "com.example.wendercast", pushType: .alert, template: "t")
+        campaign.audienceSQL = audienceSQL
         return RunDefinition(
             campaign: campaign, template: template, variables: ["title": "The Quiet Reef"],
             plannedAt: ChartTests.start)
@@ -72,7 +74,9 @@ struct ReportPageTests {
     @Test func `every key that a template names is in its model`() throws {
         // The phones have an example of their own.
         let texts = PageTemplate.texts.merging(["campaign-phones": ""]) { $1 }
-        let keys = TemplateKeys(try Self.page(), "report", in: texts)
+        // An audience without a sentence is shown as its code.
+        let page = try Self.page(audienceSQL: "SELECT id FROM device_view")
+        let keys = TemplateKeys(page, "report", in: texts)
         #expect(keys.faults == [])
     }
 

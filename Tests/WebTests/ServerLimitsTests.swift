@@ -30,7 +30,7 @@ struct ServerLimitsTests {
                 chunk: "{\"installation_id\": \"install-1\"}\n")
             let answer = try await connection.receive(until: "the end of the connection")
             #expect(answer.hasPrefix("HTTP/1.1 408 "))
-            #expect(answer.contains("at under 128 bytes a second"))
+            #expect(answer.contains("at less than 128 bytes a second"))
             #expect(try await scene.api("GET", "/segments/fans", as: .author).status == 404)
         }
     }

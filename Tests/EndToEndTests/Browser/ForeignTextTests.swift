@@ -76,6 +76,7 @@ extension `The pages in a browser` {
         try await browser.wait(for: "document.querySelector('#campaign-new-podcast .troubles li.error')")
         try await expectText(browser, "what the editor found")
         try await browser.open("\(demo.address)/segments")
+        try await browser.click("input[name='c.who'][value=expression]")
         try await browser.type("locale = \"\(Self.marker)\" and", into: "textarea[name=expression]")
         try await browser.wait(for: "document.querySelector('output .bad')")
         try await expectText(browser, "what counting found")

@@ -67,7 +67,7 @@ extension `The pages in a browser` {
         #expect(rejected.contains("rejected"))
         try await browser.follow("tbody th a")
         let text = try await browser.text("main")
-        #expect(text.contains("refused by APNs"))
+        #expect(text.contains("rejected by APNs"))
         try await browser.open(run)
         let number = run.split(separator: "/").last ?? ""
         let report = try await browser.download(
