@@ -96,7 +96,7 @@ struct PageTemplateTests {
                 problem: "none")
         },
         Example(template: .people) {
-            let choice = PeoplePages.Page.Choice(value: "a", label: "b", isChosen: true)
+            let choice = FormChoice(value: "a", label: "b", isChosen: true)
             let new = PeoplePages.Page.New(name: "a", expires: "c", roles: [choice], apps: [choice], isOpen: true)
             return PeoplePages.Page(
                 link: .init(name: "a", address: "/"), secret: "s", problem: "none", person: new, program: new,

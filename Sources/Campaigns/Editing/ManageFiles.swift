@@ -270,10 +270,9 @@ package struct ManageFiles: Sendable {
         let before = Set(try checked(saved, values: starts.values)?.diagnostics ?? [])
         let drafts = beside.merging([path: text]) { $1 }
         let found = try checked([path] + users, drafts: drafts, starts, values: starts.values)?.diagnostics ?? []
-        let isError = { (one: Diagnostic) in one.severity == .error && one.rule != .neverFilled }
         return (
-            found.filter { isError($0) && ($0.path == path || !before.contains($0)) },
-            found.filter { !isError($0) && $0.path == path }
+            found.filter { $0.preventsSaving && ($0.path == path || !before.contains($0)) },
+            found.filter { !$0.preventsSaving && $0.path == path }
         )
     }
 

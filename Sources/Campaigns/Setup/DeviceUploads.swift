@@ -1,5 +1,4 @@
 package import CampaignFiles
-import Dispatch
 import Foundation
 package import Model
 import Platform
@@ -45,7 +44,8 @@ package final class DeviceUploads: Sendable {
     private let store: any DeviceRegistry & AuditLog
     private let clock: WallClock
     private let uploads = Mutex<[String: Upload]>([:])
-    private let thread = ImportThread()
+    /// Reading a file takes all of a processor.
+    private let thread = QueueThreads(["import"])
 
     /// - Parameter folder: the folder for the files. It is created with the first upload.
     init(folder: String, store: any DeviceRegistry & AuditLog, clock: WallClock) {
@@ -183,15 +183,5 @@ package final class DeviceUploads: Sendable {
         let messages = Failure(error)?.messages ?? ["\(error)"]
         return messages.joined(separator: "\n").replacing("\(path):", with: "line ")
             .replacing(#/line (\d+):\d+: error: /#) { "line \($0.1): " }.replacing(path, with: "the file")
-    }
-}
-
-/// The thread of an import. Reading a file takes all of a processor, and the cooperative pool sends pushes.
-private final class ImportThread: TaskExecutor {
-    private let queue = DispatchQueue(label: "import")
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }

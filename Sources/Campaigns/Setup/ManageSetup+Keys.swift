@@ -66,7 +66,8 @@ extension ManageSetup {
     package func upload(
         _ key: [UInt8], to id: String, keeps: Bool, by actor: Actor, now: Timestamp
     ) async throws -> KeyUpload {
-        guard let place = keyPlaces().first(where: { $0.id == id }),
+        let places = keyPlaces()
+        guard let place = places.first(where: { $0.id == id }),
             var app = written()?.apps.first(where: { $0.topic == place.topic })
         else { throw Failure(.notFound, "the configuration has no key for \"\(id)\"; add the app first") }
         if let obstacle = place.obstacle { throw Failure(.refused, obstacle) }
@@ -89,7 +90,7 @@ extension ManageSetup {
         }
         var upload = await answers(app, place)
         guard upload.isAccepted || keeps else { return upload }
-        let others = keyPlaces().filter { $0.path == path && $0.id != id }.map(\.topic)
+        let others = places.filter { $0.path == path && $0.id != id }.map(\.topic)
         guard upload.isAccepted || others.isEmpty else {
             throw Failure(
                 .refused,

@@ -266,11 +266,13 @@ package struct EmergencyOverride: Hashable, Sendable {
 }
 
 extension ApprovalRules.Rule {
-    /// The signatures in words, such as `the signatures of 2 people who did not write it`.
-    package var signers: String {
-        (needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people")
-            + (notByAuthor ? " who did not write it" : "")
+    /// The signatures in words, such as `the signatures of 2 people`.
+    package var signatures: String {
+        needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people"
     }
+
+    /// The same with the rule for authors: `the signatures of 2 people who did not write it`.
+    package var signers: String { signatures + (notByAuthor ? " who did not write it" : "") }
 }
 
 extension ApprovalRules {

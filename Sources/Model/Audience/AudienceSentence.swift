@@ -21,9 +21,22 @@ package struct AudienceSentence: Hashable, Sendable {
 extension Campaign {
     /// The audience for a person: a sentence, or the text of the file if there is no sentence.
     package var audienceSummary: (sentence: String?, code: String?) {
-        if let audienceSQL { return (nil, audienceSQL) }
-        let sentence = AudienceSentence(audience.expression)?.text
-        return (sentence, sentence == nil ? audience.source : nil)
+        AudienceSentence.summary(of: audience.expression, source: audience.source, sql: audienceSQL)
+    }
+}
+
+extension AudienceSentence {
+    /// Returns an audience for a person: a sentence, or its text if there is no sentence.
+    ///
+    /// - Parameters:
+    ///   - expression: `nil` for a text that is no expression.
+    ///   - sql: the query that selects the devices in place of an expression.
+    package static func summary(
+        of expression: AudienceExpression?, source: String, sql: String?
+    ) -> (sentence: String?, code: String?) {
+        if let sql { return (nil, sql) }
+        let sentence = expression.flatMap(AudienceSentence.init)?.text
+        return (sentence, sentence == nil ? source : nil)
     }
 }
 

@@ -29,6 +29,14 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
         self.rule = rule
     }
 
+    /// Whether a text with the problem is not saved on a page. A start without values gets them after the campaign is
+    /// saved.
+    package var preventsSaving: Bool { Self.preventsSaving(severity.rawValue, rule: rule?.rawValue) }
+
+    package static func preventsSaving(_ severity: String, rule: String?) -> Bool {
+        severity == Severity.error.rawValue && rule != LintRule.neverFilled.rawValue
+    }
+
     /// `path:line:column: error: what; advice`, followed by the rule in brackets if there is one.
     package var description: String {
         let location = line > 0 ? "\(path):\(line):\(column)" : path

@@ -70,6 +70,13 @@ struct Problem: Error, Codable, Sendable {
         return problem
     }
 
+    /// Returns the problem of an error that has a message for a person. Throws any other error.
+    static func explained(_ error: any Error, for caller: Caller?) throws -> Problem {
+        let problem = Problem(error, for: caller)
+        guard problem.status < 500 || Failure(error) != nil else { throw error }
+        return problem
+    }
+
     static let ofDatabase = "the store cannot do this now; ask an admin to check the log for the reason"
 
     init(_ failure: Failure) {

@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import Model
+import Synchronization
 
 /// A page or a form: its method, its path, its permission and its handler.
 struct PageRoute: Sendable {
@@ -58,6 +59,7 @@ struct PageRequest: Sendable {
     let request: Request
     let context: WebContext
     let frame: PageFrame
+    private let reading = FormReading()
 
     /// The visitor. `nil` if no person is signed in, which only pages without a permission allow.
     var visitor: Caller? { frame.visitor }
@@ -86,15 +88,18 @@ struct PageRequest: Sendable {
         Dictionary(Self.pairs(request.uri.query ?? "").map { ($0.name, $0.value) }) { _, last in last }
     }
 
-    /// Returns the fields of a form. Throws 413 if the form is too large.
+    /// Returns the fields of a form, also when they are asked for again. Throws 413 if the form is too large.
     func form() async throws -> [String: String] {
+        if let fields = reading.fields { return fields }
         let buffer: ByteBuffer
         do {
             buffer = try await request.body.collect(upTo: Self.formBytesMax)
         } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
             throw Problem.tooLarge("the form is larger than \(Self.formBytesMax) bytes")
         }
-        return Dictionary(Self.pairs(String(buffer: buffer)).map { ($0.name, $0.value) }) { _, last in last }
+        let fields = Dictionary(Self.pairs(String(buffer: buffer)).map { ($0.name, $0.value) }) { _, last in last }
+        reading.fields = fields
+        return fields
     }
 
     /// Returns the query of an address with these fields.
@@ -171,5 +176,16 @@ extension Optional {
     func orThrow(_ error: @autoclosure () -> any Error) throws -> Wrapped {
         guard let self else { throw error() }
         return self
+    }
+}
+
+/// The fields of a request's form once they are read. The body of a request can be read only once: a second reader
+/// would end the process.
+private final class FormReading: Sendable {
+    private let kept = Mutex<[String: String]?>(nil)
+
+    var fields: [String: String]? {
+        get { kept.withLock { $0 } }
+        set { kept.withLock { $0 = newValue } }
     }
 }

@@ -30,6 +30,9 @@ extension String {
         return "\(prefix(10)) \(dropFirst(11).prefix(8))"
     }
 
+    /// The lines of a message. Empty lines are left out.
+    var messageLines: [String] { split(separator: "\n").map(String.init) }
+
     /// The name of an event or a state for people: `run paused` for `run_paused`.
     var withSpaces: String { replacing("_", with: " ") }
 }

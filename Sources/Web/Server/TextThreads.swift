@@ -1,24 +1,12 @@
-import Dispatch
+import Campaigns
 import Model
 import Synchronization
 
-/// The threads for requests that read texts of files. Checking the largest text takes up to 250 ms. The cooperative
-/// pool sends pushes and serves all other requests, so texts are not read on it. At most two texts are read at a time;
-/// later ones wait. A stop does not wait for them: it has a thread of its own.
-final class TextThreads: TaskExecutor {
-    static let shared = TextThreads(["text-1", "text-2"])
-    private static let stops = TextThreads(["stop"])
-
-    private let queues: [DispatchQueue]
-    private let count = Atomic(0)
-
-    private init(_ names: [String]) { queues = names.map { DispatchQueue(label: $0) } }
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        let index = count.wrappingAdd(1, ordering: .relaxed).newValue.magnitude % queues.count.magnitude
-        queues[Int(index)].async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-    }
+/// The threads for requests that read texts of files. Checking the largest text takes up to 250 ms. At most two texts
+/// are read at a time; later ones wait. A stop does not wait for them: it has a thread of its own.
+enum TextThreads {
+    private static let shared = QueueThreads(["text-1", "text-2"])
+    private static let stops = QueueThreads(["stop"])
 
     /// Performs the work of a route, on these threads if the route declares that it reads texts. `undeclared` records
     /// any other route that reads a text.

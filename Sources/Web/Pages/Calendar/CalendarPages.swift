@@ -29,7 +29,7 @@ struct CalendarPages: Sendable {
         var page = CalendarPage(
             result, past: past, first: first, weeks: weeks, today: today,
             wrong: problems.map { ($0.path as NSString).lastPathComponent })
-        page.markStopped(by: await cases.stops(seenBy: caller).map(\.order.scope))
+        page.markStopped(by: request.frame.stops.compactMap { StopOrder.Scope($0.scope) })
         page.changes = try await cases.changes(for: caller).map {
             .init(address: "/changes#change-\($0.id)", summary: $0.summary)
         }

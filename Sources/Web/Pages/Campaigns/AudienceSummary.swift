@@ -10,15 +10,8 @@ struct AudienceSummary: Sendable {
     ///   - source: the expression as its author wrote it; empty for every device.
     ///   - sql: the query that selects the devices in place of an expression.
     init(source: String, sql: String?) {
-        if let sql {
-            code = sql
-        } else if source.isEmpty {
-            sentence = AudienceSentence(.everyone)?.text
-        } else {
-            let expression = try? ExpressionText.parse(source, named: "audience")
-            sentence = expression.flatMap(AudienceSentence.init)?.text
-            code = sentence == nil ? source : nil
-        }
+        let expression = source.isEmpty ? .everyone : try? ExpressionText.parse(source, named: "audience")
+        (sentence, code) = AudienceSentence.summary(of: expression, source: source, sql: sql)
     }
 
     init(_ campaign: Campaign) {

@@ -82,6 +82,20 @@ struct CampaignPage: Sendable {
         var rows: Int
 
         static let rowsMax = 6
+
+        /// Returns a field for each variable, by name.
+        ///
+        /// - Parameters:
+        ///   - defaults: the values of the campaign's file.
+        ///   - shown: the value of the field. `nil` for the default.
+        static func all(_ defaults: [String: String], _ shown: (_ name: String) -> String?) -> [Variable] {
+            defaults.sorted { $0.key < $1.key }.map { name, value in
+                let text = shown(name) ?? value
+                return Variable(
+                    name: name, value: text, placeholder: value.isEmpty ? "has no default" : "default: \(value)",
+                    rows: min(text.plainLines.count, rowsMax))
+            }
+        }
     }
 
     struct Option: Sendable {

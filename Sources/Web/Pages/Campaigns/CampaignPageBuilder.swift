@@ -49,7 +49,8 @@ struct CampaignPageBuilder: Sendable {
             nexts: campaign.nextOccurrences.map { next(detail, $0) },
             lastRun: campaign.lastRun.map(CampaignPage.LastRun.init), problem: [], files: try editors(detail),
             changes: [],
-            phones: [], variables: Self.variables(detail, input), device: input.device,
+            phones: [], variables: CampaignPage.Variable.all(detail.variables) { input.variables[$0] },
+            device: input.device,
             variants: detail.variants.map { .init(name: $0, isChosen: $0 == input.variant) },
             hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
             mayPlan: mayStart && caller.role.may(.plan), mayTest: mayStart && caller.role.may(.testSend),
@@ -134,17 +135,6 @@ struct CampaignPageBuilder: Sendable {
             ),
             ("Template", campaign.template ?? ""), ("Starts", CampaignPage.summary(startedBy: campaign.startedBy)),
         ].filter { !$0.1.isEmpty }.map { PlanView.Fact(name: $0.0, value: $0.1) }
-    }
-
-    private static func variables(
-        _ detail: CampaignDetailResult, _ input: CampaignPage.Input
-    ) -> [CampaignPage.Variable] {
-        detail.variables.sorted { $0.key < $1.key }.map { name, value in
-            let shown = input.variables[name] ?? value
-            return CampaignPage.Variable(
-                name: name, value: shown, placeholder: value.isEmpty ? "has no default" : "default: \(value)",
-                rows: min(shown.plainLines.count, CampaignPage.Variable.rowsMax))
-        }
     }
 
     // MARK: Texts

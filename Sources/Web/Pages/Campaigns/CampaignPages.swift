@@ -134,10 +134,9 @@ struct CampaignPages: Sendable {
     private func refused(
         _ error: any Error, _ request: PageRequest, _ builder: CampaignPageBuilder, _ input: CampaignPage.Input
     ) async throws -> Response {
-        let problem = Problem(error, for: builder.caller)
-        guard problem.status < 500 || Failure(error) != nil else { throw error }
+        let problem = try Problem.explained(error, for: builder.caller)
         var page = try await ComposerBuilder(pages: builder).page(input)
-        page.problem = problem.detail.split(separator: "\n").map(String.init)
+        page.problem = problem.detail.messageLines
         return try answer(request, page, status: .init(code: problem.status))
     }
 

@@ -68,7 +68,7 @@ struct FileEditing: Sendable {
         } else if case .wrong = refusal {
             editor.refusal = ["Not saved: correct the errors first."]
         } else {
-            editor.refusal = refusal.description.split(separator: "\n").map(String.init)
+            editor.refusal = refusal.description.messageLines
         }
     }
 

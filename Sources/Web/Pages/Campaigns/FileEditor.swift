@@ -145,7 +145,7 @@ extension FileEditor.Trouble {
     init(_ problem: ValidationResult.Problem, in lines: [String]?) {
         severity = problem.severity
         (line, column, path) = (problem.line, problem.column, problem.path)
-        isObstacle = problem.severity == "error" && problem.rule != LintRule.neverFilled.rawValue
+        isObstacle = Diagnostic.preventsSaving(problem.severity, rule: problem.rule)
         let spot = problem.line > 0 ? "line \(problem.line), column \(problem.column)" : "the whole file"
         let file = (problem.path as NSString).lastPathComponent
         place = lines == nil ? "\(file), \(spot)" : spot

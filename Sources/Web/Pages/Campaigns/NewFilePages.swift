@@ -75,7 +75,7 @@ struct NewFilePages: Sendable {
 
     private func refused(_ request: PageRequest, _ page: NewFilePage, _ refusal: FileRefusal) throws -> Response {
         var page = page
-        page.problem = refusal.description.split(separator: "\n").map(String.init)
+        page.problem = refusal.description.messageLines
         return try answer(request, page, status: .init(code: Problem(refusal).status))
     }
 

@@ -38,10 +38,9 @@ struct NextStartPages: Sendable {
             let address = NextStartPage.address(builder.name, occurrence)
             return PageRequest.seeOther("\(address)&done=\(isRemoval ? "removed" : "saved")")
         } catch {
-            let problem = Problem(error, for: builder.caller)
-            guard problem.status < 500 || Failure(error) != nil else { throw error }
+            let problem = try Problem.explained(error, for: builder.caller)
             return try await answer(
-                request, fields, problem: problem.detail.split(separator: "\n").map(String.init),
+                request, fields, problem: problem.detail.messageLines,
                 status: .init(code: problem.status))
         }
     }
@@ -132,12 +131,7 @@ extension NextStartPage {
             }
         given = start.given.map { "values by \($0.givenBy), \($0.givenAt.iso8601.shownTimeAndZone)" }
         let defaults = start.definition.campaign.variables
-        variables = defaults.sorted { $0.key < $1.key }.map { name, value in
-            let shown = typed[name] ?? start.definition.variables[name] ?? value
-            return CampaignPage.Variable(
-                name: name, value: shown, placeholder: value.isEmpty ? "has no default" : "default: \(value)",
-                rows: min(shown.plainLines.count, CampaignPage.Variable.rowsMax))
-        }
+        variables = CampaignPage.Variable.all(defaults) { typed[$0] ?? start.definition.variables[$0] }
         hasVariables = !defaults.isEmpty
         run = start.run.map { PlanPage.Link(address: "/runs/\($0.id)", label: "run \($0.id), \($0.state.rawValue)") }
         mayPlan = caller.role.may(.plan) && isOpen && hasVariables

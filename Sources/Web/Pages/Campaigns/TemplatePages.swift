@@ -66,7 +66,7 @@ struct TemplatePages: Sendable {
             return PageRequest.seeOther("/templates")
         } catch let refusal as FileRefusal {
             var page = try await page(request)
-            page.problem = refusal.description.split(separator: "\n").map(String.init)
+            page.problem = refusal.description.messageLines
             if case .changedMeanwhile = refusal {
                 page.problem = ["Not deleted: the text was changed after you opened it. Read it, and delete it again."]
             }

@@ -46,7 +46,7 @@ struct ChangePages: Sendable {
             .changes, title: "Waiting changes",
             ChangesPage(
                 changes: changes, isEmpty: changes.isEmpty,
-                problem: problem?.detail.split(separator: "\n").map(String.init) ?? []),
+                problem: problem?.detail.messageLines ?? []),
             status: .init(code: problem?.status ?? 200))
     }
 }

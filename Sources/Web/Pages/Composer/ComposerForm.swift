@@ -149,11 +149,9 @@ struct ComposerForm: Sendable {
     }
 
     private static let weekdayNames = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
-    private static let names = Locale(identifier: "en")
-
     /// Returns the English name of a language, such as `Portuguese (Brazil)`.
     static func name(of tag: String) -> String {
-        names.localizedString(forIdentifier: tag.replacing("-", with: "_")) ?? tag
+        LocaleTag(tag).map(EnglishNames.language) ?? tag
     }
 
     private mutating func putLanguages(_ files: ComposedFiles, _ fields: ComposerFields) {

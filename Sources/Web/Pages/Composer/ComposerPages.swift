@@ -82,7 +82,7 @@ struct ComposerPages: Sendable {
             page.problem =
                 if case .wrong = refusal {
                     ["Not saved: correct the errors first."]
-                } else { refusal.description.split(separator: "\n").map(String.init) }
+                } else { refusal.description.messageLines }
         }
         return try answer(request, page, status: .init(code: Problem(refusal).status))
     }

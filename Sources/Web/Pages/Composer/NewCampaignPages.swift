@@ -50,7 +50,7 @@ struct NewCampaignPages: Sendable {
         } catch {
             let problem = try Problem.refusal(error, for: caller)
             var page = try await ComposerBuilder(pages: CampaignPageBuilder(cases, caller, source)).page(.init())
-            page.problem = problem.detail.split(separator: "\n").map(String.init)
+            page.problem = problem.detail.messageLines
             return try request.page(.campaign, title: page.name, page, status: .init(code: problem.status))
         }
     }

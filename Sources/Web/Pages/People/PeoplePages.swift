@@ -5,12 +5,6 @@ import Model
 /// The page of people and programs with their access, for an admin.
 struct PeoplePages: Sendable {
     struct Page: Sendable {
-        struct Choice: Sendable {
-            var value: String
-            var label: String
-            var isChosen: Bool
-        }
-
         /// The link of a new invitation. It is shown only once.
         struct Link: Sendable {
             var name: String
@@ -21,8 +15,8 @@ struct PeoplePages: Sendable {
             /// The form that changes role and app.
             struct Change: Sendable {
                 var address: String
-                var roles: [Choice]
-                var apps: [Choice]
+                var roles: [FormChoice]
+                var apps: [FormChoice]
             }
 
             var name: String
@@ -44,8 +38,8 @@ struct PeoplePages: Sendable {
         struct New: Sendable {
             var name = ""
             var expires = ""
-            var roles: [Choice]
-            var apps: [Choice]
+            var roles: [FormChoice]
+            var apps: [FormChoice]
             /// Whether the form is shown open.
             var isOpen = false
         }
@@ -156,8 +150,7 @@ struct PeoplePages: Sendable {
     private func refused(
         _ request: PageRequest, _ form: Form, _ fields: [String: String], _ error: any Error
     ) async throws -> Response {
-        let problem = Problem(error)
-        guard problem.status < 500 || problem.status == 503 else { throw error }
+        let problem = try Problem.refusal(error, for: request.caller)
         return try await page(request, form: form, fields, problem: problem)
     }
 
@@ -172,8 +165,8 @@ struct PeoplePages: Sendable {
             let typed = form == own ? fields : [:]
             return Page.New(
                 name: typed["name", default: ""], expires: typed["expires", default: expires],
-                roles: Page.Choice.roles(roles, chosen: typed["role", default: usual.rawValue]),
-                apps: Page.Choice.apps(topics, chosen: typed["topic"]), isOpen: form == own)
+                roles: FormChoice.roles(roles, chosen: typed["role", default: usual.rawValue]),
+                apps: FormChoice.apps(topics, chosen: typed["topic"]), isOpen: form == own)
         }
         let page = Page(
             link: link, secret: secret, problem: problem?.detail,
@@ -185,7 +178,7 @@ struct PeoplePages: Sendable {
     }
 }
 
-extension PeoplePages.Page.Choice {
+extension FormChoice {
     static func roles(_ roles: [AccessRole], chosen: String) -> [Self] {
         roles.map { Self(value: $0.rawValue, label: "\($0.rawValue): \($0.about)", isChosen: $0.rawValue == chosen) }
     }
@@ -215,9 +208,9 @@ extension PeoplePages.Page.Token {
         let isProgram = token.role == AccessRole.registrar.rawValue
         change = Change(
             address: "/people/\(token.id)/change",
-            roles: PeoplePages.Page.Choice.roles(
+            roles: FormChoice.roles(
                 AccessRole.allCases.filter { isProgram || $0 != .registrar }, chosen: token.role),
-            apps: PeoplePages.Page.Choice.apps(topics, chosen: token.topic))
+            apps: FormChoice.apps(topics, chosen: token.topic))
     }
 }
 

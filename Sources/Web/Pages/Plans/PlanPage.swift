@@ -199,10 +199,8 @@ extension PlanPage {
             return "It will then fail: no value for \(result.unsetVariables.joined(separator: ", "))."
         }
         guard let rule else { return "It then starts automatically." }
-        let signatures =
-            rule.needs == 1 ? "the signature of 1 person" : "the signatures of \(rule.needs.grouped) people"
         let earliest = plan.definition.plannedAt - rule.within
-        return "It then waits for \(signatures), and requests \(rule.needs == 1 ? "it" : "them") automatically. "
+        return "It then waits for \(rule.signatures), and requests \(rule.needs == 1 ? "it" : "them") automatically. "
             + "If signatures are requested and given earlier, it starts on schedule."
             + (earliest > plan.madeAt
                 ? " A signature counts for \(WrittenDuration.text(rule.within)): one from before "

@@ -151,15 +151,14 @@ struct PlanPages: Sendable {
     private func refused(
         _ error: any Error, _ request: PageRequest, _ plan: SavedPlan, device: String = ""
     ) async throws -> Response {
-        let problem = Problem(error, for: try request.caller)
-        guard problem.status < 500 || Failure(error) != nil else { throw error }
+        let problem = try Problem.explained(error, for: request.caller)
         // A start without signatures has asked for them: the page says so.
         if KeepPlans.hasAsked(error) { return PageRequest.seeOther(plan.address) }
         var detail = problem.detail
         if let refusal = error as? GuardRefusal { detail = "\(refusal.facts). Tick its box to send anyway." }
         if let drift = error as? PlanDrift { detail = "Nothing was sent: \(drift.facts). Plan it again." }
         return try await answer(
-            request, plan, problem: detail.split(separator: "\n").map(String.init), device: device,
+            request, plan, problem: detail.messageLines, device: device,
             status: .init(code: problem.status))
     }
 

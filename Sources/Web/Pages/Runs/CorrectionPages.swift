@@ -92,7 +92,7 @@ struct CorrectionPages: Sendable {
     ) throws -> Response {
         var page = page
         let problem = try Problem.refusal(error, for: request.caller)
-        page.problem = problem.detail.split(separator: "\n").map(String.init)
+        page.problem = problem.detail.messageLines
         return try answer(request, run, page, status: .init(code: problem.status))
     }
 
@@ -215,7 +215,7 @@ struct CorrectionPage: Sendable {
         switch obstacle {
         case .missingValues(let names): note = "Give a value to \(names.joined(separator: ", ")), and preview again."
         case .other(let error) where !isFirst:
-            problem = Problem(error, for: caller).detail.split(separator: "\n").map(String.init)
+            problem = Problem(error, for: caller).detail.messageLines
         case .other: break
         }
     }

@@ -55,9 +55,7 @@ struct ImportPages: Sendable {
             try cases.uploads.start(upload.id, by: try request.caller.actor)
             return PageRequest.seeOther("/setup/imports/\(upload.id)")
         } catch {
-            let problem = Problem(error)
-            guard problem.status < 500 else { throw error }
-            return try page(request, problem)
+            return try page(request, try Problem.refusal(error, for: request.caller))
         }
     }
 

@@ -28,16 +28,10 @@ struct SetupPage: Sendable {
 
     /// The form for a new app, with the values as typed.
     struct NewApp: Sendable {
-        struct Choice: Sendable {
-            var value: String
-            var label: String
-            var isChosen: Bool
-        }
-
         var topic = ""
         var teamID = ""
         var keyID = ""
-        var environments: [Choice]
+        var environments: [FormChoice]
         /// The reason why the configuration cannot be changed here. `nil` if it can.
         var obstacle: String?
         /// Whether the form is shown open.

@@ -236,8 +236,7 @@ struct SetupPages: Sendable {
     func refused(
         _ request: PageRequest, _ part: SetupRefusal.Part, _ error: any Error, _ fields: [String: String] = [:]
     ) async throws -> Response {
-        let problem = Problem(error)
-        guard problem.status < 500 || problem.status == 503 else { throw error }
+        let problem = try Problem.refusal(error, for: request.caller)
         return try await page(request, SetupRefusal(part: part, problem: problem, fields: fields))
     }
 }
