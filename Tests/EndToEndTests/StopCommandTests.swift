@@ -205,6 +205,9 @@ import Testing
             try place.expectOnceEach()
             let unknown = try place.fanfare("stop", "slow/b")
             #expect(unknown.status == 66 && unknown.errors.contains("NOTHING IS STOPPED"), "\(unknown.errors)")
+            let misspelled = try place.fanfare("stop", "Slow-")
+            #expect(misspelled.status == 66)
+            #expect(misspelled.errors.contains("did you mean \"slow\"?"), "\(misspelled.errors)")
             let path = try place.fanfare("stop", "--where").output.trimmingCharacters(in: .newlines)
             #expect(!FileManager.default.fileExists(atPath: path))
         }

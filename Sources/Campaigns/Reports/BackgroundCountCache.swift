@@ -1,4 +1,5 @@
 package import Model
+package import Platform
 package import Store
 import Synchronization
 
@@ -68,14 +69,14 @@ package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
 
     /// The minimum pause after a count, as a multiple of the time that the count took.
     private static var rest: Int { 40 }
-    /// The time for which a figure is still shown after its recount is due. Only a figure that no page requests gets
-    /// so old.
-    private static var overdueMax: Duration { .seconds(600) }
     private static var keptMax: Int { 100 }
 
+    /// Raised after each count.
+    package nonisolated let countEnded = Signal()
     private let countQueue: CountQueue
     private let clock: WallClock
     private let every: Duration?
+    private let overdueMax: Duration
     private var known: [Key: Counted] = [:]
     private var failures: [Key: any Error] = [:]
     private var counting: [Key: Task<Counted, any Error>] = [:]
@@ -86,10 +87,15 @@ package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
     /// - Parameters:
     ///   - countQueue: shared by all counts of this store.
     ///   - every: the minimum interval between counts; `nil` if a figure never changes once it is counted.
-    package init(_ countQueue: CountQueue, clock: WallClock, every: Duration?) {
+    ///   - overdueMax: the time for which a figure is still shown after its recount is due. Only a figure that no page
+    ///     requests gets so old.
+    package init(
+        _ countQueue: CountQueue, clock: WallClock, every: Duration?, overdueMax: Duration = .seconds(600)
+    ) {
         self.countQueue = countQueue
         self.clock = clock
         self.every = every
+        self.overdueMax = overdueMax
     }
 
     /// Returns the last figure, or `nil` while it is being counted. Throws the error of the last count if there is no
@@ -126,12 +132,12 @@ package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
 
     /// Returns the last figure, unless it is overdue by `overdueMax` or more.
     private func usable(_ key: Key) -> Counted? {
-        known[key].flatMap { overdue($0) < Self.overdueMax ? $0 : nil }
+        known[key].flatMap { overdue($0) < overdueMax ? $0 : nil }
     }
 
     /// Returns how long ago the figure should have been recounted. A negative value is the time until it is due.
     private func overdue(_ counted: Counted) -> Duration {
-        guard let every else { return .zero - Self.overdueMax }
+        guard let every else { return .zero - overdueMax }
         return clock.uptime() - counted.uptime - max(every, counted.took * Self.rest)
     }
 
@@ -160,6 +166,7 @@ package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
     }
 
     private func keep(_ result: Result<Counted, any Error>, _ key: Key) {
+        defer { countEnded.raise() }
         counting[key] = nil
         switch result {
         case .success(let counted):

@@ -1,3 +1,4 @@
+import CampaignFiles
 package import Model
 package import Store
 
@@ -156,7 +157,7 @@ package struct Explanation: Hashable, Sendable {
                         + "pruned on \($0.iso8601.prefix(10)); only the counts remain: `fanfare report \(run.id)`"
                 }
                 ?? (run.isFrozen
-                    ? "not in the audience of \(run.campaign)"
+                    ? "not in the audience of \(run.campaign)\(Self.reason(entry.unmet))"
                     : "not in the audience of \(run.campaign) so far; the audience is still being stored")
             lines.append(
                 Line(at: run.createdAt, kind: .delivery, run: run.id, campaign: run.campaign, text: text))
@@ -167,6 +168,16 @@ package struct Explanation: Hashable, Sendable {
             Line(
                 at: at, kind: .delivery, run: run.id, campaign: run.campaign,
                 text: DeliverySummary(run: run, delivery: delivery, device: device).text))
+    }
+
+    /// Returns why a device was not in an audience, as far as its present data tell.
+    private static func reason(_ unmet: [AudienceExpression]?) -> String {
+        guard let unmet else { return "" }
+        guard !unmet.isEmpty else {
+            return ": its present data meet every condition; they changed, or it registered, after the run started"
+        }
+        let conditions = unmet.map { "`\($0.text)`" }.joined(separator: " and ")
+        return ": its present data do not meet \(conditions)"
     }
 
     private static func standing(_ history: DeviceHistory, _ cap: FrequencyCap, _ now: Timestamp) -> String {

@@ -33,6 +33,12 @@ package indirect enum AudienceExpression: Hashable, Sendable, Codable {
         }
     }
 
+    /// The conditions that must all hold.
+    package var conditions: [AudienceExpression] {
+        if case .all(let parts) = self, !parts.isEmpty { return parts.flatMap(\.conditions) }
+        return [self]
+    }
+
     /// Every segment named anywhere in the expression.
     package var segments: Set<String> {
         switch self {

@@ -1,6 +1,9 @@
 import Model
 package import Store
 
+/// The number of latest runs without the device for which the reason is looked up.
+private let reasonsMax = 50
+
 extension RelationalStore {
     package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
         // This reads runs from the newest back to those that had the device, which may be the oldest runs.
@@ -18,10 +21,14 @@ extension RelationalStore {
                 history.entries += try RunRow.list(db, "WHERE id = $1", delivery.run).readable
                     .map { DeviceHistory.Entry(run: $0, delivery: delivery) }
             }
+            var reasons = 0
             for run in try runs.leftOut.flatMap({ try RunRow.list(db, "WHERE id = $1", $0).readable })
             where run.definition.campaign.deviceTopic == stored.record.topic {
+                let prunedAt = try OutcomeSummary(db, run.id).prunedAt()
+                reasons += prunedAt == nil ? 1 : 0
+                let unmet = prunedAt == nil && reasons <= reasonsMax ? try db.unmet(run, by: device) : nil
                 history.entries.append(
-                    DeviceHistory.Entry(run: run, delivery: nil, prunedAt: try OutcomeSummary(db, run.id).prunedAt()))
+                    DeviceHistory.Entry(run: run, delivery: nil, prunedAt: prunedAt, unmet: unmet))
             }
             history.entries.sort { $0.run.id < $1.run.id }
             history.silentPushes = try db.all("SELECT settled_at FROM silent_ledger WHERE device_id = $1", device) {
@@ -42,6 +49,21 @@ extension SQLSession {
             runs.had[index].isLeased = try isLeased(runs.had[index])
         }
         return runs
+    }
+
+    /// Returns the conditions of a run's audience that a device's present data do not meet. Times are relative to the
+    /// start of the run. Returns `nil` if the audience is no expression, or can no longer be resolved.
+    fileprivate func unmet(_ run: Run, by device: Int64) throws -> [AudienceExpression]? {
+        let campaign = run.definition.campaign
+        guard campaign.audienceSQL == nil, run.definition.correction == nil else { return nil }
+        do {
+            return try campaign.audience.expression.conditions.filter {
+                try devices(of: $0, within: device...device, limit: 1, now: run.createdAt).isEmpty
+            }
+        } catch let error as StoreError where !error.isPassing {
+            // A segment was removed since.
+            return nil
+        }
     }
 
     /// Returns whether a lease holds the delivery: its lease number is above the number of ended leases in the row.

@@ -146,11 +146,17 @@ package struct DeviceHistory: Hashable, Sendable {
         package var delivery: DeviceDelivery?
         /// When the run's outcomes by device were pruned. It is then unknown whether the device was in its audience.
         package var prunedAt: Timestamp?
+        /// The conditions of the run's audience that the device's present data do not meet; all must hold. `nil` if the
+        /// run had the device, or if the conditions cannot be told apart.
+        package var unmet: [AudienceExpression]?
 
-        package init(run: Run, delivery: DeviceDelivery?, prunedAt: Timestamp? = nil) {
+        package init(
+            run: Run, delivery: DeviceDelivery?, prunedAt: Timestamp? = nil, unmet: [AudienceExpression]? = nil
+        ) {
             self.run = run
             self.delivery = delivery
             self.prunedAt = prunedAt
+            self.unmet = unmet
         }
     }
 

@@ -52,6 +52,21 @@ extension OutcomeReaderContract {
             #expect(try await store.history(ofDevice: 5, limit: 1).map(\.isLeased) == [false])
             #expect(try await store.history(ofDevice: 5, limit: 2).map(\.isLeased) == [false, true])
         }
+        Promise("the history of a device names the conditions of an audience that its data do not meet") { store in
+            _ = try await store.importDevices(
+                [try record(1) { $0.locale = "en" }, try record(2) { $0.locale = "de" }], now: noon)
+            let german = AudienceExpression.oneOf(.locale, [.locale(try #require(LocaleTag("de")))])
+            let recent = AudienceExpression.within(.lastSeenAt, .seconds(60))
+            _ = try await store.startRun(
+                try definition("german") {
+                    $0.audience = Audience(source: "", expression: .all([.not(.tag("beta")), german, .not(recent)]))
+                })
+            let history = try #require(try await store.history(ofDevice: 1))
+            #expect(history.entries.map(\.unmet) == [[german]])
+            _ = try await store.importDevices([try record(1) { $0.locale = "de" }], now: noon + .seconds(5))
+            #expect(try await store.history(ofDevice: 1)?.entries.first?.unmet == [])
+            #expect(try await store.history(ofDevice: 2)?.entries.first?.unmet == nil)
+        }
     }
 
     private static func mixedRun(_ store: any AllRoles) async throws -> Int64 {

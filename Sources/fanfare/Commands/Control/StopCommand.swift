@@ -69,7 +69,7 @@ struct StopCommand: AsyncParsableCommand {
         let session = try await settings.session(configuration, .reading)
         let scope: StopOrder.Scope
         do {
-            scope = try await self.scope(session)
+            scope = try await self.scope(session, configuration)
         } catch {
             throw StopSending.nothingIsStopped(error, file: session.senders.stopFile.path, fileFault: nil)
         }
@@ -110,8 +110,15 @@ struct StopCommand: AsyncParsableCommand {
     }
 
     /// Looks up the target in the store. Returns the scope of one run, or of a campaign that has runs but no file.
-    private func scope(_ session: Session) async throws -> StopOrder.Scope {
-        let run = try await session.useCases.run(target ?? "")
+    private func scope(_ session: Session, _ configuration: Configuration) async throws -> StopOrder.Scope {
+        let run: Run
+        do {
+            run = try await session.useCases.run(target ?? "")
+        } catch let failure as Failure where failure.kind == .notFound {
+            let names = catalogue(configuration).names.sorted()
+            guard let meant = Suggestion.nearest(to: target ?? "", among: names) else { throw failure }
+            throw Failure(.notFound, failure.messages.joined(separator: "; ") + "; did you mean \"\(meant)\"?")
+        }
         return run.campaign == target ? .campaign(run.campaign) : .run(run.id)
     }
 
