@@ -37,7 +37,8 @@ struct ReportPageTests {
         change(&report)
         return try ReportPage(
             report, ChartTests.full, waves: [WaveBar(startsAt: ChartTests.start, devices: 5, zones: [name])],
-            definition: definition(audienceSQL), people: people, prunedAt: prunedAt, madeAt: ChartTests.start, version: "9.9")
+            definition: definition(audienceSQL), people: people, prunedAt: prunedAt, madeAt: ChartTests.start,
+            version: "9.9")
     }
 
     private static func definition(_ audienceSQL: String?) throws -> RunDefinition {
