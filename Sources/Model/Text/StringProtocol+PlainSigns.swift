@@ -20,6 +20,20 @@ extension StringProtocol {
         return (String(self[..<index]), String(decoding: utf8[index...].dropFirst(), as: UTF8.self))
     }
 
+    /// Returns whether the text contains these bytes. It is much faster than a regular expression, so it is the check
+    /// whether one could match.
+    package func holds(_ word: String) -> Bool {
+        let sought = word.utf8
+        guard let first = sought.first else { return true }
+        var rest = utf8[...]
+        while let start = rest.firstIndex(of: first) {
+            rest = rest[start...]
+            if rest.starts(with: sought) { return true }
+            rest = rest.dropFirst()
+        }
+        return false
+    }
+
     /// The lines, without their ends: LF, CR LF or CR.
     package var plainLines: [String] {
         var lines: [[UInt8]] = [[]]

@@ -1,10 +1,12 @@
+import Model
+
 /// The words that stand on a page where a message names a command of the terminal. Messages of the domain serve all
 /// front ends; a page offers a button or another page for the same step.
 enum CommandReplacement {
     /// Returns the text without commands.
     static func replaced(in text: String) -> String {
         let signs = ["fanfare", "timedatectl", "kill -", "--override-guard"]
-        guard signs.contains(where: text.contains) else { return text }
+        guard signs.contains(where: text.holds) else { return text }
         let text = text.replacing(
             /; --override-guard \w+ sends anyway; the override is recorded/, with: "; or tick its box to send anyway")
         return text.replacing(/(?:run: )?`?systemctl ([a-z-]+) fanfare`?/) { "ask the operator to \($0.1) the service" }

@@ -1,4 +1,5 @@
 import Foundation
+import Model
 
 /// The names of people and programs on pages. Records hold accounts and actors, such as `token:ann` and
 /// `ann (signed in)`; a page shows `ann`.
@@ -12,7 +13,9 @@ enum PersonName {
         for (ending, suffix) in endings where text.hasSuffix(ending) && text.utf8.count > ending.utf8.count {
             return String(text.dropLast(ending.count)) + suffix
         }
-        if let match = text.wholeMatch(of: #/(.+) \(uid \d+\)/#) { return "\(match.1) (command line)" }
+        if text.holds(" (uid "), let match = text.wholeMatch(of: #/(.+) \(uid \d+\)/#) {
+            return "\(match.1) (command line)"
+        }
         return text
     }
 
