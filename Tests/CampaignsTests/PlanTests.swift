@@ -116,6 +116,18 @@ import Testing
         #expect(late > 0 && late < devices)
     }
 
+    @Test func `a slower pace that runs share says when the run ends`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<100)
+        let definition = try scene.definition { $0.pace = .init(pushesPerSecond: 50) }
+        for (shared, seconds) in [(10.0, 10), (1000, 2)] {
+            let planner = Planner(store: scene.store, pace: Campaign.Pace(pushesPerSecond: shared))
+            let wave = try #require(try await planner.plan(definition, now: scene.clock.now).waves.first)
+            #expect(wave.basis == .pace)
+            #expect(wave.endsAt == definition.plannedAt + .seconds(seconds))
+        }
+    }
+
     @Test func `without a pace the end is not guessed`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<3)

@@ -68,6 +68,22 @@ import Testing
         }
     }
 
+    @Test func `a text that was corrected in the template's file is sent without further words`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 5)
+            let campaign = try place.folder.read("campaigns/warning.yaml").replacing("correction: right\n", with: "")
+            try place.folder.write(campaign, to: "campaigns/warning.yaml")
+            #expect(try place.fanfare("run", "warning", "--yes").status == 0)
+            let unchanged = try place.fanfare("correct", "warning", "--yes")
+            #expect(unchanged.status == 65 && unchanged.errors.contains("its template is unchanged"))
+            let template = try place.folder.read("templates/wrong.yaml").replacing("at 9", with: "at 10")
+            try place.folder.write(template, to: "templates/wrong.yaml")
+            let corrected = try place.fanfare("correct", "warning", "--yes")
+            #expect(corrected.status == 0, "\(corrected.errors)")
+            #expect(place.simulator.devices().devicesByPayload == [payload("Tsunami at 10"): 5])
+        }
+    }
+
     /// What was prepared goes at once; what was not is somebody's own word to many.
     @Test(.enabled(if: getuid() == 0 && !isSignedIn))
     func `words that nobody prepared go to many by who may break the glass alone, with a reason`() async throws {

@@ -29,7 +29,8 @@ package struct PlanCampaign: Sendable {
         let app = configuration.appIfKnown(for: topic)
         planner = Planner(
             store: store, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [],
-            approvals: configuration.approvals)
+            approvals: configuration.approvals,
+            pace: [configuration.pace, app?.pace].compactMap(\.self).min { $0.pushesPerSecond < $1.pushesPerSecond })
         self.store = store
         keyed = app?.credential.environments ?? Set(PushEnvironment.allCases)
         brake = configuration.volumeBrake
@@ -95,16 +96,19 @@ package struct Planner: Sendable {
     private let budget: Configuration.SilentBudget?
     private let caps: [FrequencyCap]
     private let approvals: ApprovalRules?
+    private let pace: Campaign.Pace?
 
     /// - Parameters:
     ///   - budget: the app's silent budget, to forecast its effect on background pushes; `nil` for no forecast.
     ///   - caps: the app's frequency caps, to forecast their effect on alerts.
     ///   - approvals: the configured rules. They name the folder of a prepared correction, which is part of the plan's
     ///     digest.
+    ///   - pace: the slowest pace that the run shares with others; `nil` for no limit.
     package init(
         store: any RunLog & DeviceRegistry & OutcomeReader, budget: Configuration.SilentBudget? = nil,
-        caps: [FrequencyCap] = [], approvals: ApprovalRules? = nil
+        caps: [FrequencyCap] = [], approvals: ApprovalRules? = nil, pace: Campaign.Pace? = nil
     ) {
+        self.pace = pace
         self.approvals = approvals
         self.store = store
         self.budget = budget
@@ -125,7 +129,8 @@ package struct Planner: Sendable {
             definition: definition, madeAt: now, reach: reach, variants: Self.shares(campaign, reach),
             blocks: PlanBlocks(campaign, renderers, reach).blocks, payloadLimitBytes: campaign.pushType.payloadMaxBytes,
             headers: Plan.Header.all(definition),
-            waves: Wave.all(definition, reach, waves, previous: previous), stages: PlannedStage.all(campaign, reach),
+            waves: Wave.all(definition, reach, waves, previous: previous, sharing: pace),
+            stages: PlannedStage.all(campaign, reach),
             silentBudget: SilentForecast(campaign, budget, usedUp: reach.silentBudget),
             capped: CappedForecast(preview, reach),
             quiet: QuietForecast(definition, reach, waves),

@@ -5,7 +5,7 @@ import Store
 package struct Wave: Hashable, Sendable {
     /// The source of the rate from which the end is computed.
     package enum Basis: Hashable, Sendable {
-        /// The campaign's own pace.
+        /// The campaign's own pace, or a slower one that the configuration sets for several runs together.
         case pace
         /// The speed of the last finished run.
         case lastRun
@@ -25,11 +25,18 @@ package struct Wave: Hashable, Sendable {
 
     /// Returns the run as one wave at its planned time, or as one wave for each moment at which devices have their
     /// turn, in order.
+    ///
+    /// - Parameter shared: the pace that the configuration sets for several runs together.
     static func all(
-        _ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?, previous: PreviousRun?
+        _ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?, previous: PreviousRun?,
+        sharing shared: Campaign.Pace?
     ) -> [Wave] {
+        let pace = [definition.campaign.pace, shared].compactMap(\.self)
+            .min { $0.pushesPerSecond < $1.pushesPerSecond }
         guard let waves else {
-            return [Wave(definition, startsAt: definition.plannedAt, devices: reach.total, previous: previous)]
+            return [
+                Wave(definition, pace, startsAt: definition.plannedAt, devices: reach.total, previous: previous)
+            ]
         }
         var turns: [Timestamp: (devices: Int, zones: [String])] = [:]
         for slice in reach.byZone {
@@ -40,7 +47,7 @@ package struct Wave: Hashable, Sendable {
         var isBusyUntil: Timestamp?
         return turns.sorted { $0.key < $1.key }.map { moment, turn in
             var wave = Wave(
-                definition, startsAt: moment, devices: turn.devices, previous: previous, isBusyUntil: isBusyUntil)
+                definition, pace, startsAt: moment, devices: turn.devices, previous: previous, isBusyUntil: isBusyUntil)
             wave.zones = turn.zones
             isBusyUntil = wave.endsAt
             return wave
@@ -49,15 +56,15 @@ package struct Wave: Hashable, Sendable {
 
     /// - Parameter isBusyUntil: the expected end of the previous wave, because all waves share the run's pace.
     private init(
-        _ definition: RunDefinition, startsAt: Timestamp, devices: Int, previous: PreviousRun?,
-        isBusyUntil: Timestamp? = nil
+        _ definition: RunDefinition, _ limit: Campaign.Pace?, startsAt: Timestamp, devices: Int,
+        previous: PreviousRun?, isBusyUntil: Timestamp? = nil
     ) {
         self.startsAt = startsAt
         self.devices = devices
         zones = []
-        var pace = definition.campaign.pace ?? previous?.pushesPerSecond.map { Campaign.Pace(pushesPerSecond: $0) }
+        var pace = limit ?? previous?.pushesPerSecond.map { Campaign.Pace(pushesPerSecond: $0) }
         rate = pace?.pushesPerSecond
-        basis = pace.map { _ in definition.campaign.pace == nil ? .lastRun : .pace }
+        basis = pace.map { _ in limit == nil ? .lastRun : .pace }
         // Only the first wave of the run has the ramp.
         if isBusyUntil != nil { pace?.ramp = nil }
         ramp = pace?.ramp

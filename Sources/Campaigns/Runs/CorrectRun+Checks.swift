@@ -8,7 +8,7 @@ extension CorrectRun {
     /// Returns the collapse id of the run's alerts, and the reached devices. Throws if no correction is possible.
     func requireCorrectable(_ run: Run) async throws -> (collapseID: String, reached: ReachedDevices) {
         if let obstacle = Self.obstacle(to: run) { throw obstacle }
-        if let pruned = try await ReportRun(store: store).prunedAt(run) {
+        if let pruned = try await ReportRun.prunedAt(run, in: store) {
             throw Failure(
                 .refused,
                 "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601), so its devices are unknown"
@@ -104,18 +104,30 @@ extension CorrectRun {
             : "send \(prepared) without --var"
     }
 
-    /// Returns the template of a replacement: the given one, or the prepared one. New values without either go into the
-    /// run's own template.
+    /// Returns the template of a replacement: the given one, or the prepared one. Without either, it is the run's own
+    /// template, if its text has changed or new values are given.
     func templateName(_ order: Order, _ run: Run) throws -> String {
         if let name = order.template ?? run.definition.campaign.correction { return name }
-        if !order.variables.isEmpty, run.definition.correction == nil { return run.definition.campaign.template }
+        let own = run.definition.campaign.template
+        if run.definition.correction == nil, !order.variables.isEmpty || hasChanged(own, run) { return own }
         let advice = run.definition.correction.map {
             "run \(run.id) is the correction of run \($0.run); `fanfare correct \($0.run) --again` sends another"
         }
         throw Failure(
             .invalidData,
-            advice ?? "campaign \(run.campaign) has no `correction`; give the corrected values with --var, or name "
-                + "a template with --template; next time write correction: and its name in the campaign's file")
+            advice ?? "run \(run.id) was started without `correction` in its campaign, and its template is unchanged; "
+                + "correct the text of template \(own), give the corrected values with --var, or name another template "
+                + "with --template")
+    }
+
+    /// Returns whether the template's file says something else than the run sent.
+    private func hasChanged(_ name: String, _ run: Run) -> Bool {
+        guard
+            let now = TemplateFile.load(
+                path: CampaignFolder(campaigns: "", templates: templates).templatePath(name)
+            ).0?.template
+        else { return false }
+        return now != run.definition.template
     }
 
     func load(_ name: String, _ sees: (String) -> Bool) throws -> (Template, [String: String]) {

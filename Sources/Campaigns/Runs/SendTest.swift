@@ -62,8 +62,8 @@ package struct SendTest: Sendable {
             guard approvals == nil || isNamed else {
                 throw Failure(
                     .refused,
-                    "`approvals` are configured, so a test may reach only listed devices; list them with `fanfare segments "
-                        + "define testers 'user_id in (\"anna\")'`, and write `test_devices: testers` in the configuration, or name them there"
+                    "with `approvals`, a test reaches only the devices that are named for tests: name this one on the Setup page, or write "
+                        + "`test_devices: {Anna: INSTALLATION}` in the configuration"
                 )
             }
             return

@@ -40,7 +40,9 @@ struct FileChecks {
         } catch let failure as Failure where failure.kind == .notFound {
             // `fanfare init` writes to the current folder, so it is no remedy for the service.
             let isService = configuration.campaigns == "/etc/fanfare/campaigns"
-            let way = isService ? "copy one from /usr/share/fanfare/campaigns" : "`fanfare init` writes one"
+            let way =
+                isService
+                ? "copy one from /usr/share/fanfare/campaigns" : "`fanfare init examples` writes one into a new folder"
             return [.warning(.files, "no campaign yet in \(configuration.campaigns); \(way)")]
         } catch {
             return Finding.sentences(of: error).map { .wrong(.files, $0) }

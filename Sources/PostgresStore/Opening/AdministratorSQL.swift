@@ -5,8 +5,9 @@ import Store
 /// creates the function that runs an `audience_sql` as a role that may read only the analysts' views. A second run
 /// changes nothing, or updates the rights and the function.
 ///
-/// | role | may | |---|---| | owner | create the store and send from it | | reader | read the store, except the
-/// tables in ``secrets`` | | analyst | read the analysts' views; it cannot log in |
+/// - The owner may create the store and send from it.
+/// - The reader may read the store, except the tables in ``secrets``.
+/// - The analyst may read the analysts' views, and cannot log in.
 ///
 /// The function belongs to the analyst for two reasons:
 ///

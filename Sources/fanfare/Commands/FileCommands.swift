@@ -188,7 +188,9 @@ struct InitCommand: ParsableCommand {
         let known = paths.map(\.path).filter { FileManager.default.fileExists(atPath: $0) }
         guard known.isEmpty else {
             throw Failure(
-                .invalidData, "\(known.joined(separator: ", ")) already exist; nothing was written: name another folder"
+                .invalidData,
+                "\(known.joined(separator: ", ")) already \(known.count == 1 ? "exists" : "exist"); nothing was written: "
+                    + "name another folder"
             )
         }
         for (path, text) in paths { try Self.write(text, to: path) }

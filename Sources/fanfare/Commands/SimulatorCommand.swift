@@ -68,11 +68,11 @@ struct SimulatorCommand: AsyncParsableCommand {
             sandbox    \(host):\(simulator.port(for: .sandbox))
             trust      \(simulator.authorityPath)
 
-            In fanfare.yaml, under the app:
-              endpoints:
-                production: \(host):\(simulator.port(for: .production))
-                sandbox: \(host):\(simulator.port(for: .sandbox))
-                trust: \(simulator.authorityPath)
+            In fanfare.yaml, under the app, with the indent of its other keys:
+                endpoints:
+                  production: \(host):\(simulator.port(for: .production))
+                  sandbox: \(host):\(simulator.port(for: .sandbox))
+                  trust: \(simulator.authorityPath)
             """)
         for await _ in signals { break }
         simulator.stop()

@@ -148,7 +148,10 @@ extension ApprovalPage {
         }
         guard caller.role.may(.approve) else { return "It waits for approvers." }
         switch detail.obstacle {
-        case .isAuthor: return "You created or wrote this plan, or requested its approval: another person must sign it."
+        case .isAuthor:
+            return
+                "You created this plan, requested its approval, or own or edited one of its files: another person must "
+                + "sign it."
         case .unknownAccount(let account):
             return
                 "\(account) has no entry in people in the configuration, and cannot sign. Ask the operator to add it."

@@ -207,11 +207,11 @@ struct ComposerForm: Sendable {
         (attributes, versions) = (choices.attributes, choices.versions)
         let written = written
         let others = values.locales.filter { !Self.hasText(for: $0.name, in: written) }
-        let named = others.prefix(8).map { "\(Self.name(of: $0.name)) (\($0.devices.grouped) devices)" }
+        let named = others.prefix(8).map { "\(Self.name(of: $0.name)) (\($0.devices.counted("device")))" }
         missing =
             others.isEmpty
             ? nil
-            : "Without a text: \(named.joined(separator: ", "))\(others.count > 8 ? " and others" : "")."
+            : "Of all devices of the app, without a text: \(named.joined(separator: ", "))\(others.count > 8 ? " and others" : "")."
         offered = others.map { .init(field: $0.name, label: Self.name(of: $0.name), devices: $0.devices.grouped) }
     }
 
