@@ -24,9 +24,9 @@ let version = Context.environment["FANFARE_VERSION"] ?? firstVersion
 
 /// The pages of the guide. A documentation catalogue cannot be embedded as a whole.
 let guidePages = [
-    "Guide", "FirstBroadcast", "WriteACampaign", "BeforeYouSend", "WhileItRuns", "Afterwards", "SilentPushes",
-    "SegmentsAndImports", "FeedsAndTimers", "Operate", "Runbook", "SeveralMachines", "API", "DataForAnalysts",
-    "HowItWorks", "Changelog",
+    "Guide", "FirstBroadcast", "WriteACampaign", "BeforeYouSend", "WhileItRuns", "Afterwards", "Feedback",
+    "SilentPushes", "SegmentsAndImports", "FeedsAndTimers", "Operate", "Runbook", "SeveralMachines", "API",
+    "DataForAnalysts", "HowItWorks", "Changelog",
 ]
 
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -105,7 +105,9 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "Campaigns",
-            dependencies: ["Sending", "Senders", "Rendering", "Store", "CampaignFiles", "Model", "Platform"],
+            dependencies: [
+                "Sending", "Senders", "Rendering", "Store", "CampaignFiles", "Parquet", "Model", "Platform",
+            ],
             swiftSettings: strict),
         .target(
             name: "Sending",
@@ -136,6 +138,7 @@ let package = Package(
         .target(
             name: "HTTP2", dependencies: ["Platform", "CKernel", "CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
+        .target(name: "Parquet", swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
         .target(name: "OutputFiles", swiftSettings: strict),
         // The pages for people who use Fanfare: text alone.
@@ -174,6 +177,8 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "OutputFilesTests", dependencies: ["OutputFiles", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "ParquetTests", dependencies: ["Parquet"], exclude: ["read_parquet.py"], swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd", "TestSupport"], swiftSettings: strict),
         .target(
             name: "StoreContract", dependencies: ["Store", "Model"], path: "Tests/StoreContract", swiftSettings: strict),
@@ -258,6 +263,7 @@ let package = Package(
                 "APNs", "APNsSimulator", "Model", "Platform",
                 "TestSupport", "WebClient", grdb, logging,
             ],
+            exclude: ["recompute_report.py"],
             swiftSettings: strict),
         .testTarget(
             name: "CrashTests", dependencies: ["fanfare", "APNs", "Model", "Platform", "TestSupport", grdb],

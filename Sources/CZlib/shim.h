@@ -24,4 +24,23 @@ static inline unsigned long fanfare_gzip(
     return written;
 }
 
+// Unpacks a whole text of gzip into the output, and returns how many bytes it wrote there. `is_whole` is 1 if the text
+// ended, and 0 if it is broken or the room was too small.
+static inline unsigned long fanfare_gunzip(
+    const unsigned char *text, unsigned int length, unsigned char *output, unsigned int room, int *is_whole) {
+    z_stream stream;
+    memset(&stream, 0, sizeof stream);
+    *is_whole = 0;
+    if (inflateInit2(&stream, 15 + 16) != Z_OK) return 0;
+    stream.next_in = (unsigned char *)text;
+    stream.avail_in = length;
+    stream.next_out = output;
+    stream.avail_out = room;
+    int status = inflate(&stream, Z_FINISH);
+    *is_whole = status == Z_STREAM_END && stream.avail_in == 0;
+    unsigned long written = stream.total_out;
+    inflateEnd(&stream);
+    return written;
+}
+
 #endif

@@ -12,7 +12,9 @@ package struct UseCases: Sendable {
     private let clock: WallClock
     private let store: any AllRoles
     private let senders: SenderFolder
-    private let registrations: RegistrationQueue
+    private let registrations: CommitQueue<DeviceRecord, RegisteredDevice>
+    private let feedbackQueue: CommitQueue<[FeedbackEvent], [FeedbackVerdict]>
+    private let runTopics = RunTopics()
     private let givenDevices = GivenDevices()
     private let recentTokens = RecentTokens()
     private let waitingCampaigns = WaitingCampaigns()
@@ -47,7 +49,12 @@ package struct UseCases: Sendable {
         self.configuration = configuration
         testLimit = TestSendLimit { clock.uptime() }
         currentCampaigns = CurrentCampaigns(configuration: configuration)
-        registrations = RegistrationQueue(store: store) { clock.now() }
+        registrations = CommitQueue("registrations") { records in
+            try await store.registerDevices(records, reading: true, now: clock.now())
+        }
+        feedbackQueue = CommitQueue("reports", batchMax: 2_000, waitingMax: 50_000) { batches in
+            try await RecordFeedback.recorded(batches, in: store)
+        }
         deviceCounts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock)
         audienceValues = CachedAudienceValues(store: store, countQueue: countQueue, clock: clock)
         runningReports = RunningReports(store: store, countQueue: countQueue, clock: clock)
@@ -95,6 +102,11 @@ package struct UseCases: Sendable {
     package var registering: RegisterDevices {
         RegisterDevices(store: store, queue: registrations, given: givenDevices) { [clock] in clock.now() }
     }
+    package var feedback: RecordFeedback {
+        RecordFeedback(store: store, queue: feedbackQueue, topics: runTopics, clock: clock)
+    }
+    /// - Parameter version: the version of this program.
+    package func exporting(version: String) -> ExportData { ExportData(store: store, version: version) }
     package var segments: ManageSegments { ManageSegments(store: store) }
     package var counting: CountAudience { CountAudience(store: store) { [clock] in clock.now() } }
     package var access: ManageAccess {

@@ -21,7 +21,7 @@ package struct Guide: Sendable {
 
 /// The written pages in reading order.
 enum WrittenPage: CaseIterable {
-    case guide, firstBroadcast, writeACampaign, beforeYouSend, whileItRuns, afterwards, silentPushes
+    case guide, firstBroadcast, writeACampaign, beforeYouSend, whileItRuns, afterwards, feedback, silentPushes
     case segmentsAndImports, feedsAndTimers, operate, runbook, severalMachines, api, dataForAnalysts, howItWorks
     case changelog
 
@@ -35,6 +35,7 @@ enum WrittenPage: CaseIterable {
         case .beforeYouSend: ("BeforeYouSend.md", PackageResources.BeforeYouSend_md)
         case .whileItRuns: ("WhileItRuns.md", PackageResources.WhileItRuns_md)
         case .afterwards: ("Afterwards.md", PackageResources.Afterwards_md)
+        case .feedback: ("Feedback.md", PackageResources.Feedback_md)
         case .silentPushes: ("SilentPushes.md", PackageResources.SilentPushes_md)
         case .segmentsAndImports: ("SegmentsAndImports.md", PackageResources.SegmentsAndImports_md)
         case .feedsAndTimers: ("FeedsAndTimers.md", PackageResources.FeedsAndTimers_md)

@@ -11,7 +11,30 @@ package struct PayloadPrototype: Hashable, Sendable {
         case badge
         /// The moment of sending plus this number of seconds, as UNIX seconds.
         case secondsAfterSending(Int64)
+        /// The reference of the push, and whether the device reports the arrival.
+        case reference
     }
+
+    /// What the app sends back with its reports about one push.
+    package struct Reference: Sendable {
+        /// The text of a `Platform.PushReference`.
+        package var text: [UInt8]
+        /// Whether the device is asked to report the arrival.
+        package var asksArrival: Bool
+
+        package init(text: [UInt8], asksArrival: Bool) {
+            self.text = text
+            self.asksArrival = asksArrival
+        }
+
+        /// The reference in a push that no run sends. It has the right length, and no server accepts it.
+        fileprivate static let sample = Reference(
+            text: Array(repeating: UInt8(ascii: "A"), count: bytesCount), asksArrival: false)
+        fileprivate static let bytesCount = 22
+    }
+
+    /// The value of `fanfare` after the reference, if the device is asked to report the arrival.
+    private static let arrivalMember = Array(#","a":1"#.utf8)
 
     package let pieces: [Piece]
     /// The number of bytes that are the same for all devices.
@@ -36,7 +59,10 @@ package struct PayloadPrototype: Hashable, Sendable {
     ///   - fields: the device's values in the order of ``PayloadRenderer/fields``.
     ///   - sentAt: the moment of this attempt, for the `timestamp` of a Live Activity. The device shows the update with
     ///     the newest one. `nil` means the planned time of the run.
-    package func payload(fields: [String?], badge: Int, sentAt: Timestamp? = nil) -> [UInt8] {
+    ///   - reference: the reference of the push, for a campaign with feedback. `nil` for a sample of the same length.
+    package func payload(
+        fields: [String?], badge: Int, sentAt: Timestamp? = nil, reference: Reference? = nil
+    ) -> [UInt8] {
         if isCommon, case .bytes(let bytes) = pieces[0] { return bytes }
         var payload: [UInt8] = []
         payload.reserveCapacity(commonByteCount + Self.holeBytesGuess * pieces.count)
@@ -47,6 +73,7 @@ package struct PayloadPrototype: Hashable, Sendable {
             case .badge: Self.append(Int64(badge), to: &payload)
             case .secondsAfterSending(let seconds):
                 Self.append((sentAt?.seconds ?? plannedSeconds) + seconds, to: &payload)
+            case .reference: Self.append(reference ?? .sample, to: &payload)
             }
         }
         return payload
@@ -54,6 +81,13 @@ package struct PayloadPrototype: Hashable, Sendable {
 
     /// The estimated number of bytes per piece that is filled in, used to reserve capacity.
     private static let holeBytesGuess = 16
+
+    private static func append(_ reference: Reference, to payload: inout [UInt8]) {
+        payload.append(UInt8(ascii: "\""))
+        payload.append(contentsOf: reference.text)
+        payload.append(UInt8(ascii: "\""))
+        if reference.asksArrival { payload.append(contentsOf: arrivalMember) }
+    }
 
     /// Appends a number without creating a string first, because this happens once per device.
     private static func append(_ number: Int64, to bytes: inout [UInt8]) {
@@ -77,6 +111,7 @@ package struct PayloadPrototype: Hashable, Sendable {
             case .bytes, .field: sum
             case .badge: sum + 1
             case .secondsAfterSending: sum + 10
+            case .reference: sum + Reference.bytesCount + 2
             }
         }
     }
@@ -90,6 +125,7 @@ package struct PayloadPrototype: Hashable, Sendable {
             case .field: sum + fieldMaxBytes
             case .badge: sum + 5
             case .secondsAfterSending: sum + 10
+            case .reference: sum + Reference.bytesCount + 2 + Self.arrivalMember.count
             }
         }
     }

@@ -30,9 +30,10 @@ package struct PayloadRenderer: Sendable {
     ///     1970.
     ///   - fields: the device fields in the order of their values, including all fields of the template. `nil` means
     ///     exactly the fields of the template.
+    ///   - hasReference: whether each push carries the reference for feedback.
     package init(
         template: Template, pushType: PushType, variables: [String: String], plannedAt: Timestamp? = nil,
-        fields: [AudienceField]? = nil
+        fields: [AudienceField]? = nil, hasReference: Bool = false
     ) throws(RenderError) {
         let missing = template.unset(in: variables)
         guard missing.isEmpty else { throw .variablesMissing(missing) }
@@ -43,7 +44,7 @@ package struct PayloadRenderer: Sendable {
         let blocks: [Int?] = locales.isEmpty ? [nil] : locales.indices.map(\.self)
         prototypes = blocks.map { [fields = self.fields] block in
             var writer = PayloadWriter(variables: variables, fields: fields)
-            writer.write(template, pushType, localeIndex: block)
+            writer.write(template, pushType, localeIndex: block, hasReference: hasReference)
             return writer.finish(plannedSeconds: plannedAt?.seconds ?? 0)
         }
     }
@@ -77,7 +78,7 @@ extension PayloadRenderer {
     package init(_ definition: RunDefinition) throws(RenderError) {
         try self.init(
             template: definition.template, pushType: definition.campaign.pushType, variables: definition.variables,
-            plannedAt: definition.plannedAt)
+            plannedAt: definition.plannedAt, hasReference: definition.campaign.feedback != nil)
     }
 }
 
@@ -103,7 +104,8 @@ package struct VariantRenderers: Sendable {
             renderers.append(
                 try PayloadRenderer(
                     template: template, pushType: definition.campaign.pushType, variables: definition.variables,
-                    plannedAt: definition.plannedAt, fields: fields))
+                    plannedAt: definition.plannedAt, fields: fields,
+                    hasReference: definition.campaign.feedback != nil))
         }
         badgeIncrement = renderers.map(\.badgeIncrement).max() ?? 0
         self.renderers = renderers

@@ -22,7 +22,9 @@ struct PayloadWriter {
     }
 
     /// Writes the whole body. The check of the template file has already limited the keys.
-    mutating func write(_ template: Template, _ pushType: PushType, localeIndex: Int?) {
+    ///
+    /// - Parameter hasReference: whether the body has the reference for feedback.
+    mutating func write(_ template: Template, _ pushType: PushType, localeIndex: Int?, hasReference: Bool) {
         badge = pushType == .alert ? template.badge : nil
         json.raw("{")
         var isFirst = true
@@ -39,6 +41,13 @@ struct PayloadWriter {
         for member in template.custom {
             json.key(member.key, isFirst: &isFirst)
             write(member.value)
+        }
+        if hasReference {
+            json.key(CampaignFeedback.payloadKey, isFirst: &isFirst)
+            json.raw("{\"r\":")
+            closePiece()
+            pieces.append(.reference)
+            json.raw("}")
         }
         json.raw("}")
     }

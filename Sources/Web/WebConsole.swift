@@ -40,7 +40,8 @@ package struct WebConsole: Sendable {
             + CampaignOperations(cases: cases).all + ChangeOperations(cases: cases).all
             + StartOperations(cases: cases).all
             + StopOperations(cases: cases).all + ScheduleOperations(cases: cases).all
-            + DeviceOperations(cases: cases).all + SegmentOperations(cases: cases).all
+            + DeviceOperations(cases: cases).all + FeedbackOperations(cases: cases).all
+            + SegmentOperations(cases: cases).all
             + AuditOperations(cases: cases).all + HealthOperations(cases: cases).all + TokenOperations(cases: cases).all
     }
 

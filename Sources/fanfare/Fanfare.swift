@@ -44,6 +44,8 @@ struct Fanfare: AsyncParsableCommand {
             FeedsCommand.self,
             DevicesCommand.self,
             SegmentsCommand.self,
+            EventsCommand.self,
+            ExportCommand.self,
             TokensCommand.self,
             SchemaCommand.self,
             GuideCommand.self,

@@ -26,7 +26,7 @@ struct ExampleFileTests {
             let bare = line.dropFirst(2)
             bare.hasPrefix(" ") ? (parts[parts.count - 1] += "\n\(bare)") : parts.append(String(bare))
         }
-        #expect(parts.count == 10)
+        #expect(parts.count == 12)
         for part in parts {
             let head = part.hasPrefix("audience") ? CampaignFileTests.bare : CampaignFileTests.head
             let file = head + "variables: {title: \"\", link_url: \"\"}\n" + part + "\n"

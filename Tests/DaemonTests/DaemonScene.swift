@@ -57,7 +57,8 @@ struct DaemonScene {
     ) -> Scheduler {
         Scheduler(
             store: store, senders: senders, actor: Actor(name), clock: clock.clock, web: HTTPClient(addresses: .any),
-            retention: { .seconds(400 * 86_400) }, supervisor: supervisor, logger: Self.logger)
+            retention: { Configuration.Retention(outcomes: .seconds(400 * 86_400)) }, supervisor: supervisor,
+            logger: Self.logger)
     }
 
     /// A campaign that is due now, by its time, and may be found an hour late.
@@ -101,7 +102,8 @@ struct DaemonScene {
     func run(of campaign: String) async throws -> Run? { try await store.latestRun(campaign: campaign) }
 
     /// Turns the clock step by step until the campaign's run is as wanted; for `limit` at most. What the daemon has in
-    /// hand is given time to end before the clock goes on: a clock that runs ahead of a slow machine makes everything late.
+    /// hand is given time to end before the clock goes on: a clock that runs ahead of a slow machine makes everything
+    /// late.
     func turn(
         _ daemon: Scheduler, until campaign: String, within limit: Duration = .seconds(1800),
         inStepsOf step: Duration = .seconds(1), _ isWanted: (Run?) -> Bool
@@ -124,8 +126,8 @@ struct DaemonScene {
     /// By the machine's clock.
     private static let patience: Duration = .seconds(30)
 
-    /// Turns the clock, and returns when whoever that woke sleeps again, and no run is in hand. A run that itself waits for
-    /// the clock is not waited for any longer.
+    /// Turns the clock, and returns when whoever that woke sleeps again, and no run is in hand. A run that itself waits
+    /// for the clock is not waited for any longer.
     func pass(_ time: Duration, _ daemon: Scheduler) async {
         await clock.advance(by: time, settlingWithin: .seconds(1))
         let end = ContinuousClock.now + .milliseconds(200)

@@ -142,6 +142,7 @@ import WebClient
         ) { _ in throw SendingError.noEndpoint(topic: "none") }
         return Scheduler(
             store: scene.store, senders: senders, actor: "daemon", clock: scene.clock.clock, intervals: intervals,
-            web: HTTPClient(addresses: .any), retention: { retention }, logger: logger)
+            web: HTTPClient(addresses: .any),
+            retention: { Configuration.Retention(outcomes: retention, events: retention) }, logger: logger)
     }
 }

@@ -128,7 +128,8 @@ import WebClient
         logger.logLevel = .error
         return Scheduler(
             store: scene.store, senders: senders, actor: "daemon", clock: scene.clock.clock, intervals: intervals,
-            web: HTTPClient(addresses: .any), retention: { .seconds(3600 * 86_400) }, logger: logger)
+            web: HTTPClient(addresses: .any), retention: { Configuration.Retention(outcomes: .seconds(3600 * 86_400)) },
+            logger: logger)
     }
 
     /// By the calendar of Foundation, which looks for the next match in its own way.

@@ -32,7 +32,7 @@ import WebClient
         }
         return Scheduler(
             store: store, senders: senders, actor: Actor(name), clock: clock.clock, web: HTTPClient(addresses: .any),
-            retention: { .seconds(400 * 86_400) }, logger: logger)
+            retention: { Configuration.Retention(outcomes: .seconds(400 * 86_400)) }, logger: logger)
     }
 
     /// Carries the daemon on until `body` is done.

@@ -42,6 +42,7 @@ struct FilledStore {
         try await endOtherRuns()
         for number in 0..<2 { try await sendSilently("silent-\(number)") }
         try await sendInStages()
+        try await report()
         for number in 0..<2 { try await sendCapped("capped-\(number)") }
         try await sendApproved()
         _ = try await store.createTestRun(
@@ -49,6 +50,24 @@ struct FilledStore {
         _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(5), dryRun: false, now: noon + .seconds(90))
         // The highest number of all is given away to nobody else.
         _ = try await store.removeDevice(Int64(devices), now: noon + .seconds(100), by: "remover")
+    }
+
+    /// Reports of apps about pushes and people.
+    private func report() async throws {
+        let runs = try await store.runs(limit: 10).map(\.id)
+        var events = runs.flatMap { run in
+            (1...5).map { device in
+                FeedbackEvent(
+                    source: .push(run: run, device: device), kind: .opened, id: (high: 0, low: 0),
+                    at: noon + .seconds(60 * device), receivedAt: noon + .seconds(60 * device))
+            }
+        }
+        events += (1...9).map { number in
+            FeedbackEvent(
+                source: .push(run: runs.last ?? 1, device: number), kind: .action, name: "speichern “ж”",
+                id: (high: .min, low: number), valueMicros: -number, at: noon, receivedAt: noon + .seconds(number))
+        }
+        #expect(try await store.recordFeedback(events).contains(.recorded))
     }
 
     private mutating func odd() -> String? {

@@ -177,6 +177,7 @@ struct PayloadRandomTests {
             case .field(let index): sum + escapedByteCount(values[index] ?? "")
             case .badge: sum + "\(badge)".count
             case .secondsAfterSending: sum + 10
+            case .reference: sum + 24
             }
         }
     }
@@ -201,8 +202,9 @@ struct PayloadRandomTests {
         }
     }
 
-    /// Which block a device gets, worked out from the definition and not from the code: its own tag, its language in its
-    /// script and region, in its script, its language alone, and of Chinese in the traditional script the text for Taiwan.
+    /// Which block a device gets, worked out from the definition and not from the code: its own tag, its language in
+    /// its script and region, in its script, its language alone, and of Chinese in the traditional script the text for
+    /// Taiwan.
     private static func block(for device: String, among tags: [String], usual: String?) -> String {
         if tags.contains(device) { return device }
         let language = String(device.prefix { $0 != "-" })

@@ -11,7 +11,7 @@ struct ArrowTests {
         "Daemon": [
             "Campaigns", "Sending", "Senders", "Rendering", "Store", "FeedReader", "WebClient", "Model", "Platform",
         ],
-        "Campaigns": ["Sending", "Senders", "Rendering", "Store", "CampaignFiles", "Model", "Platform"],
+        "Campaigns": ["Sending", "Senders", "Rendering", "Store", "CampaignFiles", "Parquet", "Model", "Platform"],
         "Sending": ["Senders", "Rendering", "Store", "APNs", "Model", "Platform"],
         "Senders": ["Store", "APNs", "Model", "Platform"],
         "Rendering": ["Model", "Platform"],
@@ -26,6 +26,7 @@ struct ArrowTests {
         "FeedReader": ["Model"],
         "WebClient": ["CCurl", "CKernel", "COpenSSL", "Model", "Platform"],
         "Systemd": [],
+        "Parquet": [],
         "OutputFiles": [],
         "Guide": [],
         "Model": ["Platform"],

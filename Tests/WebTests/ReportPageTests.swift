@@ -76,7 +76,15 @@ struct ReportPageTests {
         // The phones have an example of their own.
         let texts = PageTemplate.texts.merging(["campaign-phones": ""]) { $1 }
         // An audience without a sentence is shown as its code.
-        let page = try Self.page(audienceSQL: "SELECT id FROM device_view")
+        let share = #"{"devices": 1, "of": 2, "percent": 50, "low": 9.45, "high": 90.55}"#
+        let page = try Self.page(audienceSQL: "SELECT id FROM device_view") { report in
+            report.feedback = try? ResultJSON.value(
+                FeedbackReport.self,
+                from: """
+                    {"accepted": 2, "actions": [], "curve": [], "dismissed": \(share), "opened": \(share),
+                     "variants": []}
+                    """)
+        }
         let keys = TemplateKeys(page, "report", in: texts)
         #expect(keys.faults == [])
     }

@@ -93,6 +93,8 @@ package enum CampaignFile {
         campaign.variants = reader[CampaignKeys.variants] ?? []
         campaign.stages = reader[CampaignKeys.stages]
         campaign.correction = reader[CampaignKeys.correction]
+        campaign.feedback = reader[CampaignKeys.feedback] ?? nil
+        campaign.conversion = reader[CampaignKeys.conversion]
         if pushType != nil, priority != nil { checkPriority(campaign, reader) }
         let unread = reader.unread([
             ("campaign", name != nil), ("topic", topic != nil), ("push_type", pushType != nil),

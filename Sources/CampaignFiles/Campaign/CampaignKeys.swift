@@ -56,6 +56,13 @@ package enum CampaignKeys {
         "correction", ValueDecoder<String>.name,
         "The template that `fanfare correct` sends to replace the original text, prepared in advance.")
 
+    static let feedback = Key(
+        "feedback", .feedback,
+        "true: each push carries a reference with which the app reports opens. With arrivals, some devices report the "
+            + "arrival, too.")
+    static let conversion = Key(
+        "conversion", .conversion, "The event of the app that the campaign is for, counted after the push.")
+
     /// The shape of the whole campaign file.
     package static let shape = ObjectShape(
         "campaign", "The audience, template, time and limits of a push.", oneOf: ["audience", "audience_sql"],
@@ -65,8 +72,26 @@ package enum CampaignKeys {
             variables.shape,
             schedule.shape, trigger.shape, expiresAfter.shape, collapse.shape, pace.shape, guards.shape,
             onUnknown.shape, retry.shape,
-            holdout.shape, variants.shape, stages.shape, correction.shape,
+            holdout.shape, variants.shape, stages.shape, correction.shape, feedback.shape, conversion.shape,
         ])
+
+    enum Feedback {
+        static let arrivals = Key(
+            "arrivals", .percent(0...100),
+            "The share of the devices that report the arrival. Their app needs a notification service extension, and the "
+                + "template mutable_content.")
+        static let shape = ObjectShape("feedback", "What the app reports.", [arrivals.shape])
+    }
+
+    enum Conversion {
+        static let event = Key(
+            "event", ValueDecoder<String>.name, required: true, "The name of the event, such as played_episode.")
+        static let within = Key(
+            "within", .duration(.seconds(60) ... .seconds(30 * 86_400), example: "24h"),
+            "The time after the push within which the event counts (default: 24h).")
+        static let shape = ObjectShape(
+            "conversion", "The event that the campaign is for.", [event.shape, within.shape])
+    }
 
     enum Pace {
         static let rate = Key(

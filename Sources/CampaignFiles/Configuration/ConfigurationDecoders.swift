@@ -16,7 +16,7 @@ package enum ConfigurationKeys {
     static let http = Key("http", .http, "The daemon's HTTP server.")
     static let webhooks = Key(
         "webhooks", .list(of: .webhook), "Where to report the outcomes of runs, and the approvals of plans.")
-    static let retention = Key("retention", .retention, "The retention of outcomes.")
+    static let retention = Key("retention", .retention, "The retention of outcomes and reports.")
     static let approvals = Key(
         "approvals", .approvals, "The signatures that a plan needs above a given reach (default: none).")
     static let volumeBrake = Key(
@@ -165,7 +165,11 @@ package enum ConfigurationKeys {
         static let outcomes = Key(
             "outcomes", .duration(.seconds(86_400) ... .seconds(36_500 * 86_400), example: "400d"),
             "The time for which per-token outcomes are kept.")
-        static let shape = ObjectShape("retention", "How long Fanfare keeps data.", [outcomes.shape])
+        static let events = Key(
+            "events", .duration(.seconds(86_400) ... .seconds(36_500 * 86_400), example: "400d"),
+            "The time for which reports of apps are kept; the counts of runs stay (default: 400d).")
+        static let shape = ObjectShape(
+            "retention", "How long Fanfare keeps data.", [outcomes.shape, events.shape])
     }
 }
 
@@ -383,8 +387,13 @@ extension ValueDecoder where Value == Configuration.Webhook {
     }
 }
 
-extension ValueDecoder where Value == Duration {
+extension ValueDecoder where Value == Configuration.Retention {
     static var retention: ValueDecoder {
-        .object(ConfigurationKeys.Retention.shape) { $0[ConfigurationKeys.Retention.outcomes] }
+        .object(ConfigurationKeys.Retention.shape) { reader in
+            let outcomes = reader[ConfigurationKeys.Retention.outcomes]
+            let events = reader[ConfigurationKeys.Retention.events]
+            return Configuration.Retention(
+                outcomes: outcomes ?? Configuration.Retention.usual, events: events ?? Configuration.Retention.usual)
+        }
     }
 }

@@ -48,7 +48,7 @@ package enum ConfigurationFile {
         configuration.pace = reader[ConfigurationKeys.pace]
         configuration.http = reader[ConfigurationKeys.http] ?? configuration.http
         configuration.webhooks = reader[ConfigurationKeys.webhooks] ?? configuration.webhooks
-        configuration.outcomesKept = reader[ConfigurationKeys.retention] ?? configuration.outcomesKept
+        configuration.retention = reader[ConfigurationKeys.retention] ?? configuration.retention
         configuration.approvals = reader[ConfigurationKeys.approvals]
         configuration.volumeBrake = reader[ConfigurationKeys.volumeBrake]
         configuration.success = reader[ConfigurationKeys.success] ?? configuration.success
@@ -72,8 +72,8 @@ package enum ConfigurationFile {
         guard let rule = approvals.rules.first(where: { $0.needs > 1 || $0.notByAuthor }) else { return }
         let asks = rule.needs > 1 ? "needs: \(rule.needs)" : "not_by_author: true"
         reader.field("approvals")?.warning(
-            "\(asks): a person with two accounts counts as two people",
-            "list each person's accounts under people: {anna: [\"os:anna\", \"git:anna@example.org\"]}")
+            "\(asks): a person with two accounts counts as two people, and could sign their own plan",
+            "list each person's accounts under people: {anna: [\"token:anna\", \"os:anna\"]}")
     }
 
     private static func refuseDoubleTopics(_ apps: [Configuration.App], _ reader: ObjectReader) {

@@ -3,6 +3,8 @@ import Model
 /// The reason why a line of an import cannot be used. It never contains a token.
 package struct LineFault: Error, Hashable, Sendable {
     package var reason: String
+
+    package init(reason: String) { self.reason = reason }
 }
 
 /// Builds a device from the texts of its columns, and checks each text. A cache avoids repeated conversions of the

@@ -100,6 +100,8 @@ private struct ApprovalFacts {
             add(header.name, header.value)
         }
         add("holdout", campaign.holdoutPercent.map { "\($0)%" })
+        add("feedback", campaign.feedback.map { $0.arrivalsPercent.map { "opens, arrivals of \($0)%" } ?? "opens" })
+        add("conversion", campaign.conversion.map { "\($0.event) within \(WrittenDuration.text($0.within))" })
         add("dedupe", campaign.dedupe?.rawValue)
         for variant in campaign.variants {
             add("variant \(variant.name)", "weight \(variant.weight), template \(variant.template)")

@@ -69,6 +69,7 @@ package struct CampaignCheck {
         let definition = RunDefinition(
             campaign: campaign, template: content.template, variantTemplates: content.variantTemplates,
             variables: variables, plannedAt: Timestamp(milliseconds: 0))
+        diagnostics += FeedbackCheck.problems(campaign, [content.template] + content.variantTemplates.values, path)
         do {
             if let correction = content.correction {
                 var corrected = definition

@@ -12,12 +12,12 @@ package struct RegisterDevices: Sendable {
     }
 
     private let store: any DeviceRegistry & AuditLog
-    private let queue: RegistrationQueue
+    private let queue: CommitQueue<DeviceRecord, RegisteredDevice>
     private let given: GivenDevices
     private let now: @Sendable () -> Timestamp
 
     init(
-        store: any DeviceRegistry & AuditLog, queue: RegistrationQueue, given: GivenDevices,
+        store: any DeviceRegistry & AuditLog, queue: CommitQueue<DeviceRecord, RegisteredDevice>, given: GivenDevices,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.store = store
@@ -35,7 +35,7 @@ package struct RegisterDevices: Sendable {
         } catch {
             throw Failure(.invalidData, error.reason)
         }
-        let registered = try await queue.register(record)
+        let registered = try await queue.submit(record)
         guard let device = registered.device, device.record.installationID == installation else {
             throw Failure(
                 .refused,

@@ -178,6 +178,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var volumeBrake: String?
     /// The signatures that the run needs, or the reason why no signature suffices; absent if it needs none.
     package var approval: String?
+    /// What the run will tell about people; absent for a campaign without feedback and holdout.
+    package var feedback: String?
     /// The empty segments that the audience excludes; absent if there are none.
     package var emptyExclusions: [String]?
     /// The probable mistakes in the texts with the given values; absent if there are none.
@@ -231,6 +233,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
         }
         volumeBrake = plan.brake
         approval = plan.approval
+        feedback = plan.feedbackSummary
         emptyExclusions = plan.emptyExclusions.isEmpty ? nil : plan.emptyExclusions
         lint = plan.lint.isEmpty ? nil : plan.lint
         sentBefore = plan.earlier.map { earlier in

@@ -4,9 +4,9 @@ package import Store
 
 /// Reads the outcome of a run.
 package struct ReportRun: Sendable {
-    fileprivate let store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue
+    fileprivate let store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue & FeedbackLog
 
-    package init(store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue) {
+    package init(store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue & FeedbackLog) {
         self.store = store
     }
 
@@ -21,7 +21,19 @@ package struct ReportRun: Sendable {
         return report
     }
 
-    package func result(of run: Run) async throws -> ReportResult { ReportResult(try await report(run)) }
+    /// Returns the report with what people did. Reads all deliveries of a run with a goal or a holdout.
+    package func result(of run: Run, now: Timestamp) async throws -> ReportResult {
+        var result = try await counted(run)
+        result.feedback = try await feedback(of: run, now: now)
+        return result
+    }
+
+    package func feedback(of run: Run, now: Timestamp) async throws -> FeedbackReport? {
+        try await ReadFeedback(store: store).report(of: run, now: now)
+    }
+
+    /// Returns the report without what people did.
+    func counted(_ run: Run) async throws -> ReportResult { ReportResult(try await report(run)) }
 
     /// Returns the stored report; `nil` if there is none, so that the run's deliveries would have to be counted.
     func keptResult(of run: Run) async throws -> ReportResult? {
@@ -42,7 +54,9 @@ package struct ReportRun: Sendable {
     package func check(_ run: Run) async throws -> SumCheck { try await store.check(run.id) }
 
     /// Returns when the run's outcomes by device were pruned, or `nil` while they are kept.
-    package func prunedAt(_ run: Run) async throws -> Timestamp? {
+    package func prunedAt(_ run: Run) async throws -> Timestamp? { try await Self.prunedAt(run, in: store) }
+
+    static func prunedAt(_ run: Run, in store: any OutcomeReader) async throws -> Timestamp? {
         // The first batch is enough, so the others are not read.
         struct Enough: Error {}
         do {
@@ -226,6 +240,8 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var devicesSuspended: Int
     /// Present if the run has just ended and nothing was sent. Absent otherwise, and in `report`.
     package var nobodyReached: EmptyReach?
+    /// What people did. Absent for a campaign without `feedback` and `conversion`.
+    package var feedback: FeedbackReport?
 
     package init(_ report: Report, nobodyReached: EmptyReach? = nil) {
         self.nobodyReached = nobodyReached

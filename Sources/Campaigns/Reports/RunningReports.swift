@@ -15,9 +15,11 @@ package struct RunningReports: Sendable {
     private let atOnceMax: Int
     private let counted: BackgroundCountCache<Int64, ReportResult>
     private let waves: BackgroundCountCache<Int64, [PlannedWave]>
+    private let feedback: BackgroundCountCache<Int64, FeedbackReport?>
 
     package init(
-        store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue, countQueue: CountQueue, clock: WallClock,
+        store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue & FeedbackLog, countQueue: CountQueue,
+        clock: WallClock,
         atOnceMax: Int = countedAtOnceMax
     ) {
         reports = ReportRun(store: store)
@@ -25,19 +27,31 @@ package struct RunningReports: Sendable {
         self.atOnceMax = atOnceMax
         counted = BackgroundCountCache(countQueue, clock: clock, every: Self.countEvery)
         waves = BackgroundCountCache(countQueue, clock: clock, every: nil)
+        feedback = BackgroundCountCache(countQueue, clock: clock, every: Self.countEvery)
     }
 
     /// Returns the report. `nil` while a large run is counted for the first time.
     package func report(of run: Run) async throws -> Counted? {
         let report =
             run.counts.audience <= atOnceMax
-            ? try await reports.result(of: run) : try await reports.keptResult(of: run)
+            ? try await reports.counted(run) : try await reports.keptResult(of: run)
         if let report { return Counted(report, clock) }
         // A figure from before the run's end is not shown once the run has ended.
         let ended = run.state.isFinal ? RunResult(run).counts : nil
         return try await counted.latest(run.id, where: { ended == nil || $0.counts == ended }) { [reports] in
-            try await reports.result(of: run)
+            try await reports.counted(run)
         }
+    }
+
+    /// Returns what people did. `nil` if the campaign asks for no feedback, or while a large run is counted for the
+    /// first time.
+    package func feedback(of run: Run) async throws -> FeedbackReport? {
+        let campaign = run.definition.campaign
+        guard campaign.feedback != nil || campaign.conversion != nil else { return nil }
+        if run.counts.audience <= atOnceMax { return try await reports.feedback(of: run, now: clock.now()) }
+        return try await feedback.latest(run.id) { [reports, clock] in
+            try await reports.feedback(of: run, now: clock.now())
+        }?.figure
     }
 
     /// Returns the planned waves. `nil` while they are being counted.

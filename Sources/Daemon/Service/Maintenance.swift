@@ -5,8 +5,9 @@ import Model
 import Sending
 import Store
 
-/// Keeps the store small. It folds outcomes by device older than the retention into their runs' summaries, and ends
-/// plans that no occurrence waits for. It works some time after the start, and then every night.
+/// Keeps the store small. It folds outcomes by device older than the retention into their runs' summaries, deletes old
+/// reports of apps, and ends plans that no occurrence waits for. It works some time after the start, and then every
+/// night.
 struct Maintenance: Sendable {
     /// The delay after the start, by uptime. A hardware clock that was far ahead at the start has been corrected by
     /// then.
@@ -19,10 +20,9 @@ struct Maintenance: Sendable {
         return Timetable(schedule)
     }()
 
-    let store: any ApprovePlans.PlanStore & StoreUpkeep
+    let store: any ApprovePlans.PlanStore & StoreUpkeep & FeedbackLog
     let actor: Actor
-    /// How long outcomes by device are kept.
-    let retention: @Sendable () -> Duration
+    let retention: @Sendable () -> Configuration.Retention
     let approvals: @Sendable () -> ApprovalRules?
     let clock: WallClock
     let sleepMax: Duration
@@ -46,6 +46,7 @@ struct Maintenance: Sendable {
                 continue
             }
             await foldOutcomes(time)
+            await deleteReports(time)
             await lapseApprovals(time)
             next = Self.night(after: time)
         }
@@ -73,10 +74,25 @@ struct Maintenance: Sendable {
         }
     }
 
+    private func deleteReports(_ now: Timestamp) async {
+        do {
+            let count = try await store.removeFeedback(receivedBefore: now - retention().events)
+            guard count > 0 else { return }
+            logger.notice(
+                "reports of apps past their retention deleted; the counts of runs remain",
+                metadata: .facts([.reports: "\(count)"]))
+        } catch is CancellationError {
+        } catch {
+            logger.error(
+                "reports of apps past their retention were not deleted; retrying next night",
+                metadata: .facts([.error: "\(error)"]))
+        }
+    }
+
     private func foldOutcomes(_ now: Timestamp) async {
         do {
             let counts = try await store.pruneOutcomes(
-                finishedBefore: now - retention(), dryRun: false, now: now, by: actor)
+                finishedBefore: now - retention().outcomes, dryRun: false, now: now, by: actor)
             guard counts.runs > 0 else { return }
             logger.notice(
                 "outcomes past their retention deleted; the reports remain",

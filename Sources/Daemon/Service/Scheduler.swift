@@ -77,14 +77,14 @@ package struct Scheduler: Sendable {
 
     /// - Parameters:
     ///   - web: fetches the feeds.
-    ///   - retention: returns how long outcomes by device are kept; called every night.
+    ///   - retention: returns how long data is kept; called every night.
     ///   - approvals: returns the rules for the approvals that a run needs; called for each run.
     ///   - brake: returns the volume above which a run waits for a person; called for each run.
     ///   - supervisor: restarts the daemon's parts after errors; `nil` creates a new supervisor.
     package init(
         store: any AllRoles, senders: LocalSender, actor: Actor, clock: WallClock,
         intervals: DaemonIntervals = DaemonIntervals(), web: HTTPClient,
-        retention: @escaping @Sendable () -> Duration,
+        retention: @escaping @Sendable () -> Configuration.Retention,
         approvals: @escaping @Sendable () -> ApprovalRules? = { nil },
         brake: @escaping @Sendable () -> Configuration.VolumeBrake? = { nil }, supervisor: Supervisor? = nil,
         logger: Logger

@@ -36,6 +36,10 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var stages: [Stage]?
     /// The template for a correction, which replaces a faulty push.
     package var correction: String?
+    /// What the app is asked to report. `nil` for nothing: the pushes then carry no reference.
+    package var feedback: CampaignFeedback?
+    /// The event of the app that the campaign is for.
+    package var conversion: Conversion?
 
     private enum CodingKeys: String, CodingKey {
         case name = "name", topic = "topic", pushType = "pushType", priority = "priority", template = "template"
@@ -44,7 +48,7 @@ package struct Campaign: Hashable, Sendable, Codable {
         case feed = "feed", expiresAfter = "expiresAfter", collapse = "collapse", pace = "pace"
         case guards = "guards", onUnknown = "onUnknown", maxAttempts = "maxAttempts"
         case holdoutPercent = "holdoutPercent", variants = "variants", stages = "stages"
-        case correction = "correction"
+        case correction = "correction", feedback = "feedback", conversion = "conversion"
         case ownClass = "class"
     }
 

@@ -10,8 +10,7 @@ package struct Configuration: Hashable, Sendable {
     package var pace: Campaign.Pace?
     package var http: HTTP
     package var webhooks: [Webhook]
-    /// The retention time of per-token outcomes.
-    package var outcomesKept: Duration
+    package var retention = Retention()
     /// `nil` if no run needs an approval.
     package var approvals: ApprovalRules?
     /// `nil` if no run waits for a person because of its volume.
@@ -33,7 +32,21 @@ package struct Configuration: Hashable, Sendable {
         self.apps = apps
         http = HTTP()
         webhooks = []
-        outcomesKept = .seconds(400 * 86_400)
+    }
+
+    /// How long the store keeps data.
+    package struct Retention: Hashable, Sendable {
+        /// Outcomes by device, after the end of their run.
+        package var outcomes: Duration
+        /// Reports of apps, after their receipt.
+        package var events: Duration
+
+        package static let usual: Duration = .seconds(400 * 86_400)
+
+        package init(outcomes: Duration = usual, events: Duration = usual) {
+            self.outcomes = outcomes
+            self.events = events
+        }
     }
 
     /// The level and format of the processes' logs. A command's option takes precedence.

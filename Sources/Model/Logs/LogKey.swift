@@ -55,6 +55,8 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     case campaigns = "campaigns"
     case runs = "runs"
     case outcomes = "outcomes"
+    /// Reports of apps.
+    case reports = "reports"
     /// Items of a feed.
     case items = "items"
     /// Files that changed.

@@ -106,6 +106,8 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case devicesImported = "devices_imported"
     case devicesExported = "devices_exported"
     case devicesPruned = "devices_pruned"
+    /// A file of reports of apps was imported.
+    case feedbackImported = "feedback_imported"
     case outcomesPruned = "outcomes_pruned"
     case backedUp = "backed_up"
     /// A restored backup was opened for the first time. Its unfinished runs are paused.

@@ -34,6 +34,7 @@ struct DeviceMerge {
             UPDATE segment SET members = members + 1 FROM joined WHERE segment.id = joined.segment_id
             """, gone, kept)
         try inheritLedger(of: gone, by: kept, at: moment)
+        try db.inheritFeedback(of: gone, by: kept)
         try deletion.delete([gone])
     }
 
@@ -87,7 +88,9 @@ struct DeviceDeletion {
             FROM (SELECT segment_id, count(*) FROM leaving GROUP BY segment_id) AS leavers
             WHERE segment.id = leavers.segment_id
             """, devices)
-        try db.execute("DELETE FROM tag WHERE device_id = ANY ($1)", devices)
+        for table in ["tag", "feedback_event"] {
+            try db.execute(.once("DELETE FROM \(table) WHERE device_id = ANY ($1)"), devices)
+        }
     }
 
     /// Deletes the devices and all their data except the silent ledger.

@@ -214,6 +214,7 @@ struct DeviceMerge {
                 SELECT segment_id, :kept FROM segment_member WHERE device_id = :gone
                 """, arguments: both)
         try inheritLedger(of: gone, by: kept)
+        try db.inheritFeedback(of: gone, by: kept)
         let caps = CapLedger(db)
         var usage = CapUsage()
         try caps.read([.device(gone), .device(kept)], into: &usage)

@@ -47,5 +47,6 @@ extension SQLiteFileStore {
         """,
         "DELETE FROM segment_member WHERE device_id = :device",
         "DELETE FROM tag WHERE device_id = :device",
+        "DELETE FROM feedback_event WHERE device_id = :device",
     ]
 }

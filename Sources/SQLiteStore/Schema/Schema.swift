@@ -11,7 +11,7 @@ enum Schema {
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql, SchemaVersion5.sql,
         SchemaVersion6.sql, SchemaVersion7.sql, SchemaVersion8.sql, ProvenFirstSchema.sql(.sqlite),
         SavedPlanSchema.sql(.sqlite), ApprovalNoteSchema.sql(.sqlite),
-        InvitationSchema.sql(.sqlite) + OccurrenceValueSchema.sql(.sqlite),
+        InvitationSchema.sql(.sqlite) + OccurrenceValueSchema.sql(.sqlite), FeedbackSchema.sql(.sqlite),
     ]
 
     static var version: Int { migrations.count }

@@ -32,6 +32,10 @@ struct PushComposer {
     private let expiry: Expiry
     private let ids: PushIDSpace
     private let payloadMaxBytes: Int
+    private let feedback: CampaignFeedback?
+    private let referenceKey: PushReferenceKey?
+    /// The reference of each device of the lease that is being composed. Empty without feedback.
+    private var references: [Int64: PayloadPrototype.Reference] = [:]
     private var choices: [Choice: (prototype: Int, localeIndex: Int?)] = [:]
 
     private struct Choice: Hashable {
@@ -46,6 +50,8 @@ struct PushComposer {
         headers = PushHeaders(RunHeaders(run))
         expiry = run.definition.expiry
         payloadMaxBytes = run.definition.campaign.pushType.payloadMaxBytes
+        feedback = run.definition.campaign.feedback
+        referenceKey = feedback.map { _ in PushReferenceKey(namespace: ids.namespace) }
     }
 
     /// Composes a lease. Pushes to tokens that APNs has accepted before come first, to warm up a new connection.
@@ -57,6 +63,7 @@ struct PushComposer {
         _ lease: Lease, now: Timestamp, bootTime: UInt64, for run: RunInProgress, _ pushes: InFlightPushes
     ) -> Composed {
         var composed = Composed()
+        if feedback != nil { references = references(lease) }
         for isProven in [true, false] {
             for delivery in lease.deliveries where delivery.isProven == isProven {
                 add(delivery, lease, now, to: &composed)
@@ -83,7 +90,8 @@ struct PushComposer {
             leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, excused: delivery.excused,
             localeIndex: choice.localeIndex, wave: delivery.wave, stage: delivery.stage, sentAt: now)
         let payload = renderers[delivery.variant].prototypes[choice.prototype].payload(
-            fields: delivery.fields, badge: delivery.badge, sentAt: now)
+            fields: delivery.fields, badge: delivery.badge, sentAt: now,
+            reference: feedback == nil ? nil : references[delivery.device])
         guard payload.count <= payloadMaxBytes else {
             composed.tooLarge.append(sent)
             return
@@ -95,6 +103,22 @@ struct PushComposer {
         if let end = delivery.startBefore {
             composed.chunks[index].startBefore = min(end, composed.chunks[index].startBefore ?? end)
         }
+    }
+
+    /// Returns the references of a lease's pushes, all made at once.
+    private func references(_ lease: Lease) -> [Int64: PayloadPrototype.Reference] {
+        guard let feedback, let referenceKey else { return [:] }
+        let devices = lease.deliveries.map(\.device)
+        guard let texts = referenceKey.texts(of: devices.map { PushReference(run: run, device: $0) }) else {
+            return [:]
+        }
+        let pairs = zip(devices, texts).map { device, text in
+            (
+                device,
+                PayloadPrototype.Reference(text: text, asksArrival: feedback.asksArrival(of: device, run: run))
+            )
+        }
+        return Dictionary(pairs) { first, _ in first }
     }
 
     private func index(ofWave wave: Timestamp?, _ room: Int, in composed: inout Composed) -> Int {

@@ -87,7 +87,8 @@ extension StoreUpkeep {
 /// All roles of a store. The wiring of a program passes the store as this type. All other code takes only the roles
 /// that it needs.
 package typealias AllRoles = DeliveryQueue & RunLog & RunOwnership & AuditLog & StopLog & DeviceRegistry & OutcomeReader
-    & DaemonLog & ProviderTokenLog & AccessLog & ApprovalLog & PlanLog & OccurrenceValueLog & ChangeLog & StoreUpkeep
+    & DaemonLog & ProviderTokenLog & AccessLog & ApprovalLog & PlanLog & OccurrenceValueLog & ChangeLog & FeedbackLog
+    & StoreUpkeep
     & StoreTransfer
 
 /// The access of a process to a store that it opens.

@@ -72,7 +72,7 @@ extension TransferTable {
         outcomeSummary, outcomeSlice, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed,
         feedItem,
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
-        provenFirst, savedPlan, occurrenceValues,
+        provenFirst, savedPlan, occurrenceValues, feedbackEvent, feedbackCount,
     ]
 
     /// The tables whose ids a store assigns. Each id is assigned only once.
@@ -277,6 +277,21 @@ extension TransferTable {
         [
             "starts_at": .integer, "variables": .text, "given_at": .integer, "given_by": .text, "giver": .text,
         ])
+
+    private static let feedbackEvent = TransferTable(
+        "feedback_event",
+        key: [
+            "device_id": .integer, "run_id": .integer, "kind": .integer, "name": .text, "id_high": .integer,
+            "id_low": .integer,
+        ],
+        ["value_micros": .integer, "happened_at": .integer, "received_at": .integer])
+
+    private static let feedbackCount = TransferTable(
+        "feedback_count",
+        key: [
+            "run_id": .integer, "kind": .integer, "name": .text, "variant": .integer, "locale_index": .integer,
+            "minute": .integer,
+        ], ["events": .integer, "value_micros": .integer])
 
     private static let pendingChange = TransferTable(
         "pending_change", key: ["id": .integer],

@@ -49,6 +49,9 @@ package struct ReportPage {
     let state: String
     let stateReason: String?
     let facts: [Fact]
+    /// What people did. Empty for a campaign without feedback.
+    let feedback: [Fact]
+    let hasFeedback: Bool
     /// What was sent. `nil` in a report without its run.
     let sent: SentContent?
     /// The people behind the run.
@@ -88,6 +91,8 @@ package struct ReportPage {
         state = report.state
         stateReason = report.stateReason
         facts = Self.facts(report)
+        feedback = (report.feedback?.rows ?? []).map { Fact(name: $0.name, value: $0.text) }
+        hasFeedback = !feedback.isEmpty
         sum = Chart.closedSum(report.counts).picture
         states = Self.states(report)
         audience = report.counts.audience.grouped

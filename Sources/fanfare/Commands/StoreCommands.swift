@@ -152,7 +152,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
-        let age = try age() ?? configuration.outcomesKept
+        let age = try age() ?? configuration.retention.outcomes
         let session = try await settings.session(configuration)
         let maintenance = session.useCases.maintaining
         var counts = try await maintenance.pruneOutcomes(

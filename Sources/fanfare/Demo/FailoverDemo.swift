@@ -146,7 +146,7 @@ private struct Failover: Sendable {
     /// Compares the record with what the simulator received.
     private func compare(_ wire: WireAccount) async throws {
         let run = try await session.useCases.run("new-podcast")
-        let report = try await session.useCases.reports.result(of: run)
+        let report = try await session.useCases.reports.result(of: run, now: session.now)
         Console.print("\n# APNs' side: " + wire.text)
         Console.print(
             "# Recorded: \(report.counts.accepted.grouped) accepted, "

@@ -58,6 +58,7 @@ struct PlanText {
             "Variants",
             plan.variants.map { "\($0.name) \($0.devices.grouped) (template \($0.template))" }
                 .joined(separator: ", "))
+        if let feedback = plan.feedbackSummary { page.row("Feedback", feedback) }
         let zones = plan.reach.byZone
         if zones.contains(where: { $0.zone != nil }) {
             page.row(

@@ -9,6 +9,7 @@ import Store
 /// A report as a page of text that fits a terminal.
 struct ReportText {
     let report: Report
+    var feedback: FeedbackReport?
 
     var text: String {
         ([heading, "", account] + sections).joined(separator: "\n")
@@ -69,6 +70,11 @@ struct ReportText {
             let shown = Self.shown(slices)
             let width = max(14, shown.map(\.name.count).max() ?? 0)
             sections += ["", Self.sliceHeading(name, width)] + shown.map { Self.line($0, width) }
+        }
+        if let feedback {
+            let rows = feedback.rows
+            let width = (rows.map(\.name.count).max() ?? 0) + 2
+            sections += ["", "What people did"] + rows.map { "  \($0.name.padded(to: width))\($0.text)" }
         }
         if let stages = StageResult.all(report.run, report.stages) {
             sections += ["", "Stages"] + stages.map { "  \($0.stage). \($0.members): \($0.summary)" }

@@ -50,7 +50,7 @@ struct ServeCommand: AsyncParsableCommand {
         let supervisor = Supervisor(owner: actor.name, clock: clock, logger: logger)
         let daemon = Scheduler(
             store: store, senders: senders, actor: actor, clock: clock, web: .feeds(configuration),
-            retention: { reloading.configuration.outcomesKept },
+            retention: { reloading.configuration.retention },
             approvals: { reloading.configuration.approvals }, brake: { reloading.configuration.volumeBrake },
             supervisor: supervisor, logger: logger)
         let webhooks = try await WebhookService(reloading: reloading, clock: clock) {

@@ -37,7 +37,7 @@ struct RunDueOnce: Sendable {
         ) { configuration }
         let daemon = Scheduler(
             store: session.store, senders: senders, actor: actor, clock: session.clock, web: .feeds(configuration),
-            retention: { configuration.outcomesKept }, approvals: { configuration.approvals },
+            retention: { configuration.retention }, approvals: { configuration.approvals },
             brake: { configuration.volumeBrake }, logger: logger)
         var outcome = try await runOnce(daemon, snapshot)
         // Unfinished runs have continued, although the campaign folder cannot be used.

@@ -170,7 +170,7 @@ struct RunOperations: Sendable {
     }
 
     @Sendable private func report(_ request: APIRequest) async throws -> Response {
-        try .json(try await cases.reports.result(of: try await run(request)))
+        try .json(try await cases.reports.result(of: try await run(request), now: cases.now))
     }
 
     @Sendable private func sums(_ request: APIRequest) async throws -> Response {

@@ -117,6 +117,7 @@ struct PlanView: Sendable {
                 name: "Volume brake",
                 value: plan.volumeBrake.map { "the run would start paused until a person resumes it: it \($0)" }
                     ?? ""))
+        facts.append(Fact(name: "Feedback", value: plan.feedback ?? ""))
         facts.append(Fact(name: "Approval", value: plan.approval ?? ""))
         facts += (plan.emptyExclusions ?? []).map {
             Fact(name: "Leaves out", value: "segment \($0) is empty and selects no device")

@@ -23,6 +23,13 @@ struct RunFigures: Sendable {
         var suppressed: String
     }
 
+    struct Row: Sendable {
+        var name: String
+        var value: String
+
+        init(_ row: (name: String, text: String)) { (name, value) = row }
+    }
+
     struct Slices: Sendable {
         var heading: String
         var slices: [Slice]
@@ -47,6 +54,9 @@ struct RunFigures: Sendable {
         var details: Details?
         /// The time of the figures, if the run is not over.
         var countedAt: String?
+        /// What people did. Empty for a campaign without feedback, or while it is being counted.
+        var feedback: [Row]
+        var hasFeedback: Bool
     }
 
     /// The places of ``pending`` and ``reached`` in the live state.
@@ -68,10 +78,12 @@ struct RunFigures: Sendable {
         let timeline = try await cases.timelines.timeline(of: run)
         let waves = try await cases.runningReports.waves(of: run) ?? []
         charts = ReportPage.charts(counted?.figure, timeline, waves.map(WaveBar.init)).map(\.html).joined()
+        let feedback = try await cases.runningReports.feedback(of: run)?.rows.map(Row.init) ?? []
         let page = Page(
             details: counted.map { Details($0.figure, run: run.id) },
             // The figures are kept for all visitors, so their time has no visitor's zone.
-            countedAt: run.state.isFinal ? nil : counted.map { $0.at.iso8601.timeWithoutZone + " UTC" })
+            countedAt: run.state.isFinal ? nil : counted.map { $0.at.iso8601.timeWithoutZone + " UTC" },
+            feedback: feedback, hasFeedback: !feedback.isEmpty)
         reasons = try PageTemplate.runReasons.render(page)
         slices = try PageTemplate.runSlices.render(page)
         pending = counted.map { Self.environments($0.figure) { $0.pending } } ?? ""

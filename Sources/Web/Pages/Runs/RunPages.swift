@@ -128,7 +128,7 @@ struct RunPages: Sendable {
     @Sendable private func report(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
         let page = ReportPage(
-            try await cases.reports.result(of: run), try await cases.timelines.timeline(of: run),
+            try await cases.reports.result(of: run, now: cases.now), try await cases.timelines.timeline(of: run),
             waves: try await cases.timelines.waves(of: run).map(WaveBar.init), definition: run.definition,
             people: try await RunPeople(run, cases),
             prunedAt: try await cases.reports.prunedAt(run), madeAt: cases.now,
@@ -145,7 +145,7 @@ struct RunPages: Sendable {
     @Sendable private func reportJSON(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
         return try .json(
-            try await cases.reports.result(of: run),
+            try await cases.reports.result(of: run, now: cases.now),
             headers: [.contentDisposition: "attachment; filename=\"run-\(run.id)-report.json\""])
     }
 

@@ -46,12 +46,17 @@ struct ReportCommand: AsyncParsableCommand {
         if check { return try show(found, try await reports.check(found)) }
         let file = try OutputFile(output)
         switch format {
-        case .text: try file.write(ReportText(report: try await reports.report(found)).text + "\n")
-        case .json: try file.write(try ResultJSON.text(ReportResult(try await reports.report(found))) + "\n")
-        case .csv: try await write(table ?? .deliveries, of: found, reports, to: file)
+        case .text:
+            try file.write(
+                ReportText(
+                    report: try await reports.report(found),
+                    feedback: try await reports.feedback(of: found, now: session.now)
+                ).text + "\n")
+        case .json: try file.write(try ResultJSON.text(try await reports.result(of: found, now: session.now)) + "\n")
+        case .csv: try await write(table ?? .deliveries, of: found, reports, to: file, now: session.now)
         case .html:
             let page = ReportPage(
-                ReportResult(try await reports.report(found)), try await reports.timeline(of: found),
+                try await reports.result(of: found, now: session.now), try await reports.timeline(of: found),
                 waves: try await reports.waves(of: found).map(WaveBar.init), definition: found.definition,
                 people: try await RunPeople(found, session.useCases),
                 prunedAt: try await reports.prunedAt(found), madeAt: session.now,
@@ -61,10 +66,12 @@ struct ReportCommand: AsyncParsableCommand {
         try file.finish()
     }
 
-    private func write(_ table: ReportTable, of run: Run, _ reports: ReportRun, to file: OutputFile) async throws {
+    private func write(
+        _ table: ReportTable, of run: Run, _ reports: ReportRun, to file: OutputFile, now: Timestamp
+    ) async throws {
         guard table == .deliveries else {
             return try file.write(
-                table.csv(ReportResult(try await reports.report(run)), try await reports.timeline(of: run)))
+                table.csv(try await reports.result(of: run, now: now), try await reports.timeline(of: run)))
         }
         nonisolated(unsafe) let sink = file
         try await reports.outcomes(of: run) { try sink.write($0) }

@@ -8,14 +8,15 @@ import Testing
 @testable import Campaigns
 
 @Suite(.timeLimit(.minutes(10)))
-struct RegistrationQueueTests {
+struct CommitQueueTests {
     @Test func `many at once share transactions, and each is answered as it is stored`() async throws {
         let scene = try PipelineScene()
         let store = scene.store
         let gate = AsyncStream.makeStream(of: Void.self)
         let opened = Gate(gate.stream)
-        let queue = RegistrationQueue(
-            store: store, now: { Timestamp(milliseconds: 0) }, gather: { await opened.wait() })
+        let queue = CommitQueue<DeviceRecord, RegisteredDevice>(
+            "registrations", gather: { await opened.wait() },
+            write: { try await store.registerDevices($0, reading: true, now: Timestamp(milliseconds: 0)) })
         let records = try (0..<50).map { number in
             var record = DeviceRecord(
                 token: try #require(
@@ -25,7 +26,7 @@ struct RegistrationQueueTests {
             return record
         }
         let effects = try await withThrowingTaskGroup(of: RegisteredDevice.self) { group in
-            for record in records { group.addTask { try await queue.register(record) } }
+            for record in records { group.addTask { try await queue.submit(record) } }
             gate.continuation.finish()
             return try await group.reduce(into: []) { $0.append($1.effect) }
         }

@@ -1,0 +1,34 @@
+import CampaignFiles
+import Model
+import Rendering
+
+/// The rules between a campaign's `feedback` and its templates.
+enum FeedbackCheck {
+    static func problems(_ campaign: Campaign, _ templates: [Template], _ path: String) -> [Diagnostic] {
+        guard let feedback = campaign.feedback else { return [] }
+        var problems: [Diagnostic] = []
+        if ![.alert, .background].contains(campaign.pushType) {
+            problems.append(
+                Diagnostic(
+                    path: path, what: "feedback with push_type \(campaign.pushType.rawValue)",
+                    advice: "remove feedback; apps can report about alert and background pushes"))
+        }
+        for template in templates {
+            if template.custom.contains(where: { $0.key == CampaignFeedback.payloadKey }) {
+                problems.append(
+                    Diagnostic(
+                        path: path,
+                        what: "feedback uses the custom key \"\(CampaignFeedback.payloadKey)\", which the template "
+                            + "\(template.name) has, too", advice: "rename the key of the template"))
+            }
+            if feedback.arrivalsPercent ?? 0 > 0, campaign.pushType == .alert, !template.mutableContent {
+                problems.append(
+                    Diagnostic(
+                        path: path, severity: .warning,
+                        what: "no device reports the arrival: the template \(template.name) has no mutable_content",
+                        advice: "add mutable_content: true to the template, or remove arrivals"))
+            }
+        }
+        return problems
+    }
+}

@@ -1,0 +1,180 @@
+package import Model
+package import Store
+
+/// Writes the tables for analysts, one file for each day and run.
+package struct ExportData: Sendable {
+    /// A file of the export while it is written.
+    package protocol Target: AnyObject {
+        func write(_ bytes: [UInt8]) throws
+        /// Moves the file to its name.
+        func finish() throws
+    }
+
+    /// What to export.
+    package struct Question: Sendable {
+        package var table: ExportTable
+        package var format: ExportFormat
+        /// Only runs created, or reports received, at or after this moment.
+        package var since: Timestamp?
+        /// Only this run.
+        package var run: Int64?
+        /// Whether the devices have their whole tokens.
+        package var withTokens: Bool
+
+        package init(
+            _ table: ExportTable, format: ExportFormat, since: Timestamp? = nil, run: Int64? = nil,
+            withTokens: Bool = false
+        ) {
+            self.table = table
+            self.format = format
+            self.since = since
+            self.run = run
+            self.withTokens = withTokens
+        }
+    }
+
+    package struct Written: Sendable {
+        package var files = 0
+        package var rows = 0
+    }
+
+    private static let runsRead = 200
+    private static let day: Duration = .seconds(86_400)
+
+    private let store: any RunLog & OutcomeReader & DeviceRegistry & FeedbackLog & AuditLog
+    private let version: String
+
+    package init(
+        store: any RunLog & OutcomeReader & DeviceRegistry & FeedbackLog & AuditLog, version: String
+    ) {
+        self.store = store
+        self.version = version
+    }
+
+    /// Writes the files that the question asks for.
+    ///
+    /// - Parameter open: opens a file by its path below the export's folder, such as
+    ///   `deliveries/day=2026-11-27/run-7.parquet`.
+    package func write(
+        _ question: Question, by actor: Actor, now: Timestamp, open: @escaping (String) throws -> any Target
+    ) async throws -> Written {
+        var writing = Writing(question: question, version: version, target: open)
+        switch question.table {
+        case .devices: try await devices(&writing, now)
+        case .events: try await events(&writing, now)
+        case .runs: try await runs(&writing)
+        case .deliveries, .timeline: try await perRun(&writing)
+        }
+        if question.table == .devices || question.withTokens {
+            try await store.recordEvent(
+                kind: .devicesExported, run: nil, actor: actor,
+                detail: "\(writing.written.rows.counted("device"))"
+                    + (question.withTokens ? " with whole tokens" : " without tokens"), now: now)
+        }
+        return writing.written
+    }
+
+    private func devices(_ writing: inout Writing, _ now: Timestamp) async throws {
+        nonisolated(unsafe) let file = try writing.file("devices")
+        let withTokens = writing.question.withTokens
+        _ = try await store.exportDevices(topic: nil, matching: .everyone, now: now) { devices in
+            try file.append(.devices(devices, withTokens: withTokens))
+        }
+        try writing.finish(file)
+    }
+
+    private func events(_ writing: inout Writing, _ now: Timestamp) async throws {
+        guard var start = try await firstDay(of: writing.question) else { return }
+        while start <= now {
+            let end = start + Self.day
+            nonisolated(unsafe) var file: ExportFile?
+            nonisolated(unsafe) let opening = writing
+            let name = "events/day=\(Self.name(of: start))/part-0"
+            let run = writing.question.run
+            let since = writing.question.since ?? start
+            try await store.feedback(receivedIn: max(start, since)..<end) { events in
+                let rows = run.map { run in events.filter { $0.run == run } } ?? events
+                guard !rows.isEmpty else { return }
+                let opened = try file ?? opening.file(name)
+                file = opened
+                try opened.append(.events(rows))
+            }
+            if let file { try writing.finish(file) }
+            start = end
+        }
+    }
+
+    /// Returns the first day with reports that the question asks for, or `nil` if there are no reports.
+    private func firstDay(of question: Question) async throws -> Timestamp? {
+        guard let first = try await store.firstFeedback() else { return nil }
+        let day = Self.day.components.seconds
+        return Timestamp(seconds: max(first, question.since ?? first).seconds / day * day)
+    }
+
+    private func runs(_ writing: inout Writing) async throws {
+        var byDay: [String: [Run]] = [:]
+        try await forEachRun(writing.question) { byDay[Self.name(of: $0.createdAt), default: []].append($0) }
+        for (day, runs) in byDay.sorted(by: { $0.key < $1.key }) {
+            let file = try writing.file("runs/day=\(day)/part-0")
+            try file.append(.runs(runs.sorted { $0.id < $1.id }))
+            try writing.finish(file)
+        }
+    }
+
+    private func perRun(_ writing: inout Writing) async throws {
+        var runs: [Run] = []
+        try await forEachRun(writing.question) { runs.append($0) }
+        for run in runs.sorted(by: { $0.id < $1.id }) {
+            let name = "\(writing.question.table.rawValue)/day=\(Self.name(of: run.createdAt))/run-\(run.id)"
+            if writing.question.table == .timeline {
+                let file = try writing.file(name)
+                try file.append(.timeline(try await ReadTimeline(store: store).timeline(of: run), of: run))
+                try writing.finish(file)
+                continue
+            }
+            // The outcomes of an old run may be pruned: then it has no rows any more.
+            guard try await ReportRun.prunedAt(run, in: store) == nil else { continue }
+            nonisolated(unsafe) let file = try writing.file(name)
+            _ = try await store.outcomes(run: run.id) { try file.append(.deliveries($0, of: run)) }
+            try writing.finish(file)
+        }
+    }
+
+    private func forEachRun(_ question: Question, _ body: (Run) -> Void) async throws {
+        if let number = question.run {
+            guard let run = try await store.run(number) else {
+                throw Failure(.notFound, "no run \(number) in the store; `fanfare status` lists the runs")
+            }
+            return body(run)
+        }
+        var before: Int64?
+        while true {
+            let runs = try await store.runs(RunFilter(), before: before, limit: Self.runsRead)
+            for run in runs where question.since.map({ run.createdAt >= $0 }) ?? true { body(run) }
+            guard runs.count == Self.runsRead, let last = runs.last?.id else { return }
+            before = last
+        }
+    }
+
+    /// Returns the day of a moment in UTC, such as `2026-11-27`.
+    private static func name(of moment: Timestamp) -> String { String(moment.iso8601.prefix(10)) }
+
+    private struct Writing {
+        let question: Question
+        let version: String
+        let target: (String) throws -> any Target
+        var written = Written()
+
+        func file(_ name: String) throws -> ExportFile {
+            try ExportFile(
+                question.table, question.format, version: version,
+                target: target("\(name).\(question.format.rawValue)"))
+        }
+
+        mutating func finish(_ file: ExportFile) throws {
+            try file.finish()
+            written.files += 1
+            written.rows += file.rows
+        }
+    }
+}

@@ -1,0 +1,157 @@
+import Parquet
+
+/// A table of the export for analysts. Its columns are never renamed or given another meaning, and new ones come last.
+package enum ExportTable: String, CaseIterable, Hashable, Sendable {
+    case runs, deliveries, events, devices, timeline
+
+    /// What a row is.
+    package var about: String {
+        switch self {
+        case .runs: "A run: one start of a campaign. Runs of tests are left out."
+        case .deliveries: "A run's push to one device."
+        case .events: "A report of an app about a push or a person."
+        case .devices: "A device as it is now. Without partitions."
+        case .timeline: "An interval of a run, with what APNs answered in it."
+        }
+    }
+
+    /// The columns, in order.
+    package var columns: [ExportColumn] {
+        switch self {
+        case .runs: Self.runColumns
+        case .deliveries: Self.deliveryColumns
+        case .events: Self.eventColumns
+        case .devices: Self.deviceColumns
+        case .timeline: Self.timelineColumns
+        }
+    }
+}
+
+/// A column of the export.
+package struct ExportColumn: Hashable, Sendable {
+    /// The kinds of values, for people and for Parquet.
+    package enum Kind: String, Hashable, Sendable {
+        case integer, number, boolean, text
+        /// A text from a short list.
+        case word
+        /// Milliseconds in UTC.
+        case time
+        /// A number with six digits after the point.
+        case decimal
+    }
+
+    package let name: String
+    package let kind: Kind
+    package let isNullable: Bool
+    package let about: String
+
+    init(_ name: String, _ kind: Kind, _ about: String, orNothing isNullable: Bool = false) {
+        self.name = name
+        self.kind = kind
+        self.isNullable = isNullable
+        self.about = about
+    }
+
+    var parquet: ParquetColumn {
+        let kind: ParquetColumn.Kind =
+            switch kind {
+            case .integer: .int64
+            case .number: .double
+            case .boolean: .boolean
+            case .text: .string
+            case .word: .enumeration
+            case .time: .timestamp
+            case .decimal: .decimal
+            }
+        return ParquetColumn(name, kind, isNullable: isNullable)
+    }
+}
+
+extension ExportTable {
+    private static let runID = ExportColumn("run", .integer, "The number of the run.")
+    private static let campaign = ExportColumn("campaign", .word, "The campaign’s name.")
+    private static let device = ExportColumn(
+        "device", .integer, "The number of the device. It stays when the token changes.")
+    private static let environment = ExportColumn("environment", .word, "`production` or `sandbox`.")
+
+    fileprivate static let runColumns = [
+        runID, campaign,
+        ExportColumn("occurrence", .text, "What the run is about, such as the planned time or an episode."),
+        ExportColumn("topic", .word, "The app, with the suffix of the push type."),
+        ExportColumn("push_type", .word, "The push type of APNs."),
+        ExportColumn("state", .word, "`finished`, `cancelled`, `failed`, or a state before the end."),
+        ExportColumn("created_at", .time, "When the run was created."),
+        ExportColumn("started_at", .time, "When sending began.", orNothing: true),
+        ExportColumn("finished_at", .time, "When the run ended.", orNothing: true),
+        ExportColumn("audience", .integer, "The devices of the frozen audience."),
+        ExportColumn("accepted", .integer, "Pushes that APNs accepted."),
+        ExportColumn("rejected", .integer, "Pushes that APNs rejected for good."),
+        ExportColumn("unknown", .integer, "Pushes without a response. They may have arrived."),
+        ExportColumn("suppressed", .integer, "Pushes that were not sent."),
+        ExportColumn("pending", .integer, "Pushes that are not settled yet, in flight or waiting."),
+        ExportColumn("holdout_percent", .number, "The share that is held out, in percent.", orNothing: true),
+        ExportColumn("is_correction", .boolean, "Whether the run corrects another one."),
+    ]
+
+    fileprivate static let deliveryColumns = [
+        runID, campaign, device,
+        ExportColumn(
+            "installation_id", .text, "The app’s own id. Absent if the device was removed.", orNothing: true),
+        environment,
+        ExportColumn("locale", .word, "The device’s language when the audience was frozen.", orNothing: true),
+        ExportColumn("text_locale", .word, "The language of the text that was sent.", orNothing: true),
+        ExportColumn("app_version", .word, "The app’s version when the audience was frozen.", orNothing: true),
+        ExportColumn("variant", .word, "The variant, in a campaign with variants.", orNothing: true),
+        ExportColumn("state", .word, "`accepted`, `rejected`, `unknown`, `suppressed` or `pending`."),
+        ExportColumn("status", .integer, "APNs’ HTTP status. Absent without a response.", orNothing: true),
+        ExportColumn("reason", .word, "APNs’ or Fanfare’s reason.", orNothing: true),
+        ExportColumn("attempts", .integer, "The number of requests."),
+        ExportColumn("doubts", .integer, "Requests without a response. If above 0, the push may have arrived."),
+        ExportColumn("settled_at", .time, "When the outcome was known.", orNothing: true),
+        ExportColumn("is_held_out", .boolean, "Whether the hash put the device into the holdout."),
+    ]
+
+    fileprivate static let eventColumns = [
+        device,
+        ExportColumn("run", .integer, "The run of the push. Absent if the report names no push.", orNothing: true),
+        ExportColumn("type", .word, "`arrived`, `opened`, `action`, `dismissed`, `converted` and so on."),
+        ExportColumn("name", .text, "The name of an action or a conversion.", orNothing: true),
+        ExportColumn("value", .decimal, "The value of a conversion, in the app’s unit.", orNothing: true),
+        ExportColumn("happened_at", .time, "When it happened, by the server’s clock."),
+        ExportColumn("received_at", .time, "When the report arrived. The partition is the day of this time."),
+    ]
+
+    fileprivate static let deviceColumns = [
+        device,
+        ExportColumn("installation_id", .text, "The app’s own id.", orNothing: true),
+        ExportColumn("user_id", .text, "The person’s id in your systems.", orNothing: true),
+        ExportColumn("topic", .word, "The app, with the suffix of the push type."), environment,
+        ExportColumn("status", .word, "`active`, `suspended` or `gone`."),
+        ExportColumn("status_reason", .word, "APNs’ reason for a status other than active.", orNothing: true),
+        ExportColumn("status_at", .time, "When the status changed.", orNothing: true),
+        ExportColumn("locale", .word, "The language tag.", orNothing: true),
+        ExportColumn("time_zone", .word, "The IANA time zone.", orNothing: true),
+        ExportColumn("country", .word, "The country’s code.", orNothing: true),
+        ExportColumn("app_version", .word, "The app’s version.", orNothing: true),
+        ExportColumn("os_version", .word, "The system’s version.", orNothing: true),
+        ExportColumn("model", .word, "The device’s model.", orNothing: true),
+        ExportColumn("alerts_allowed", .boolean, "Whether the person allows alerts.", orNothing: true),
+        ExportColumn("registered_at", .time, "When the app registered the device.", orNothing: true),
+        ExportColumn("last_seen_at", .time, "When the app was last seen on it.", orNothing: true),
+        ExportColumn("tags", .text, "The tags, in order, separated by semicolons.", orNothing: true),
+        ExportColumn("token", .text, "The whole token, only with --with-tokens.", orNothing: true),
+    ]
+
+    fileprivate static let timelineColumns = [
+        runID, campaign,
+        ExportColumn("starts_at", .time, "The start of the interval."),
+        ExportColumn("seconds", .integer, "The length of the interval."),
+        ExportColumn("accepted", .integer, "Pushes that APNs accepted in the interval."),
+        ExportColumn("rejected", .integer, "Pushes that APNs rejected for good."),
+        ExportColumn("unknown", .integer, "Pushes without a response."),
+        ExportColumn("suppressed", .integer, "Pushes that were not sent."),
+        ExportColumn("retried", .integer, "Requests that failed and were followed by another one."),
+        ExportColumn("p50_ms", .number, "Half of the responses came within this time.", orNothing: true),
+        ExportColumn("p99_ms", .number, "99 of 100 responses came within this time.", orNothing: true),
+    ]
+}

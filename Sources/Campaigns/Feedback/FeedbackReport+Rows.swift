@@ -1,0 +1,39 @@
+import Foundation
+import Model
+import Store
+
+extension FeedbackReport {
+    /// The report in words, one row for each figure, for a terminal, a page and a file.
+    package var rows: [(name: String, text: String)] {
+        var rows = [(name: "Opened", text: Self.text(opened, "accepted"))]
+        if let delay {
+            let (half, most) = (Self.minutes(delay.half), Self.minutes(delay.most))
+            rows.append(("How soon", "half of the opens within \(half), nine of ten within \(most)"))
+        }
+        if dismissed.devices > 0 { rows.append(("Dismissed", Self.text(dismissed, "accepted"))) }
+        for action in actions { rows.append(("Button \(action.name)", Self.text(action.share, "accepted"))) }
+        if let arrivals {
+            rows.append(
+                (
+                    "Arrived",
+                    "\(arrivals.reported.grouped) reports from about \(arrivals.asked.grouped) devices that were asked "
+                        + "(\(arrivals.askedPercent)%)"
+                ))
+        }
+        for variant in variants { rows.append(("Variant \(variant.name)", Self.text(variant.share, "accepted"))) }
+        if let variantsSummary { rows.append(("Variants", variantsSummary)) }
+        if let conversion { rows.append(("Goal", conversion.summary)) }
+        if let alertsOff { rows.append(("Alerts off", alertsOff.summary)) }
+        return rows
+    }
+
+    private static func text(_ share: Share, _ group: String) -> String {
+        guard let percent = share.percent else { return "no push was accepted" }
+        return String(format: "%.2f%% (%@ of %@ %@)", percent, share.devices.grouped, share.of.grouped, group)
+    }
+
+    /// The end of the interval that begins at a minute.
+    private static func minutes(_ minute: Int) -> String {
+        WrittenDuration.text(.seconds(60 * (minute + FeedbackMinute.width(at: minute))))
+    }
+}

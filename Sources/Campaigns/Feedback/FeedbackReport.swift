@@ -1,0 +1,192 @@
+import Foundation
+import Model
+import Store
+
+/// What people did with the pushes of a run: the stable shape of `feedback` in `report --format json`. Shares have the
+/// numbers that they are made of, so that every figure can be computed again.
+package struct FeedbackReport: Codable, Hashable, Sendable {
+    /// A part of a group of devices. Percentages are rounded to hundredths.
+    package struct Share: Codable, Hashable, Sendable {
+        package var devices: Int
+        package var of: Int
+        /// Absent if `of` is 0.
+        package var percent: Double?
+        /// The ends of the 95 % interval (Wilson), in percent.
+        package var low: Double
+        package var high: Double
+
+        init(_ proportion: Proportion) {
+            devices = proportion.count
+            of = proportion.total
+            percent = proportion.rate.map(Self.percent)
+            let interval = proportion.interval()
+            (low, high) = (Self.percent(interval.lowerBound), Self.percent(interval.upperBound))
+        }
+
+        static func percent(_ rate: Double) -> Double { (rate * 10_000).rounded() / 100 }
+    }
+
+    /// How soon people opened the app, in minutes after APNs accepted the push.
+    package struct Delay: Codable, Hashable, Sendable {
+        /// Half of the opens came within this time, and nine of ten within the other.
+        package var half: Int
+        package var most: Int
+    }
+
+    package struct Point: Codable, Hashable, Sendable {
+        /// Minutes after APNs accepted the push.
+        package var minute: Int
+        /// The opens from this minute to the minute of the next point.
+        package var opened: Int
+    }
+
+    package struct Named: Codable, Hashable, Sendable {
+        package var name: String
+        package var share: Share
+    }
+
+    /// Arrivals, over the devices that were asked to report them.
+    package struct Arrivals: Codable, Hashable, Sendable {
+        /// The percentage of the devices that were asked.
+        package var askedPercent: Double
+        package var reported: Int
+        /// The expected number of asked devices among the accepted pushes.
+        package var asked: Int
+    }
+
+    package var accepted: Int
+    package var opened: Share
+    /// Absent without opens.
+    package var delay: Delay?
+    package var curve: [Point]
+    package var dismissed: Share
+    package var actions: [Named]
+    /// Absent if no device is asked to report the arrival.
+    package var arrivals: Arrivals?
+    /// The opens by variant. Empty without variants.
+    package var variants: [Named]
+    /// What the opens say about the variants. Absent without variants.
+    package var variantsSummary: String?
+    /// The goal of the campaign. Absent if it names none.
+    package var conversion: GoalReport?
+    /// The devices on which alerts were switched off within a day, for campaigns with a holdout.
+    package var alertsOff: GoalReport?
+}
+
+/// A comparison of the devices that were treated with those that were held out, as assigned by the hash: the devices
+/// whose push failed count, too.
+package struct GoalReport: Codable, Hashable, Sendable {
+    package var event: String
+    package var withinSeconds: Int64
+    package var treated: FeedbackReport.Share
+    /// Absent without a holdout.
+    package var heldOut: FeedbackReport.Share?
+    /// The sum of the values, in the unit of the app.
+    package var treatedValue: Double?
+    package var heldOutValue: Double?
+    /// Treated minus held out, in percentage points, and its interval (Newcombe).
+    package var difference: Double?
+    package var low: Double?
+    package var high: Double?
+    /// The smallest difference, in percentage points, that this holdout can see.
+    package var detectable: Double?
+    /// Whether the time has passed for all devices. Until then the interval is wider, and is that of the last look.
+    package var isFinal: Bool
+    /// The time after the start up to which events count, in seconds.
+    package var lookedAtSeconds: Int64
+    package var summary: String
+
+    init(_ goal: FeedbackGoal, _ arms: FeedbackArms, isFinal: Bool, looked: Duration, hasHoldout: Bool) {
+        event = goal.kind == .converted ? goal.name : goal.kind.name
+        withinSeconds = goal.within.components.seconds
+        let (treated, heldOut) = (Proportion(arms.treated), Proportion(arms.heldOut))
+        self.treated = FeedbackReport.Share(treated)
+        self.isFinal = isFinal
+        lookedAtSeconds = looked.components.seconds
+        let hasValue = arms.treated.valueMicros != 0 || arms.heldOut.valueMicros != 0
+        treatedValue = hasValue ? Double(arms.treated.valueMicros) / 1e6 : nil
+        summary = ""
+        guard hasHoldout else {
+            summary = GoalText(self).summary
+            return
+        }
+        self.heldOut = FeedbackReport.Share(heldOut)
+        heldOutValue = hasValue ? Double(arms.heldOut.valueMicros) / 1e6 : nil
+        let z = isFinal ? Proportion.z95 : FeedbackLook.z
+        if let found = RateDifference(treated, minus: heldOut, z: z) {
+            difference = FeedbackReport.Share.percent(found.difference)
+            low = FeedbackReport.Share.percent(found.interval.lowerBound)
+            high = FeedbackReport.Share.percent(found.interval.upperBound)
+        }
+        detectable = RateDifference.detectable(
+            treated: treated.total, heldOut: heldOut.total, base: heldOut.rate ?? 0
+        ).map(FeedbackReport.Share.percent)
+        summary = GoalText(self).summary
+    }
+}
+
+/// The times after the start at which a comparison that is not final is looked at: after 1, 2, 4, 8 and more hours.
+///
+/// Someone who looks at every figure sees at most ten intervals before the final one. Each of them covers the truth
+/// with a probability of 99.5 %, so all of them together do with at least 95 %.
+package enum FeedbackLook {
+    private static let first: Duration = .seconds(3600)
+    private static let looksMax = 10
+    /// The two-sided 99.5 % quantile of the normal distribution.
+    package static let z = 2.807_033_768_343_804
+
+    /// Returns the latest look at or before a time, or `nil` if there was none.
+    package static func latest(at time: Duration) -> Duration? {
+        guard time >= first else { return nil }
+        var look = first
+        for _ in 1..<looksMax where look * 2 <= time { look *= 2 }
+        return look
+    }
+}
+
+/// A comparison in words.
+private struct GoalText {
+    private let report: GoalReport
+
+    init(_ report: GoalReport) { self.report = report }
+
+    var summary: String {
+        let within = WrittenDuration.text(.seconds(report.withinSeconds))
+        guard report.isFinal || report.lookedAtSeconds > 0 else {
+            return "\(report.event) within \(within): the first figures come an hour after the start"
+        }
+        let start = "\(report.event) within \(within): \(Self.share(report.treated)) of the devices that were sent to"
+        guard let heldOut = report.heldOut else { return start + early }
+        guard let difference = report.difference, let low = report.low, let high = report.high else {
+            return start + "; no device was held out" + early
+        }
+        let compared = "\(start), \(Self.share(heldOut)) of those held out. "
+        let interval = "\(Self.points(low)) to \(Self.points(high)) points"
+        let finding =
+            low > 0
+            ? "The push made \(Self.points(difference)) points more do it (\(interval))"
+            : high < 0
+                ? "The push made \(Self.points(-difference)) points fewer do it (\(interval))"
+                : "No difference is certain (\(interval))"
+        let power = report.detectable.map { "; this holdout can see a difference of \(Self.points($0)) points or more" }
+        return compared + finding + (power ?? "") + early
+    }
+
+    private var early: String {
+        guard !report.isFinal else { return "" }
+        return "; an early look, \(WrittenDuration.text(.seconds(report.lookedAtSeconds))) after the start"
+    }
+
+    private static func share(_ share: FeedbackReport.Share) -> String {
+        "\(share.percent.map(points) ?? "0")% (\(share.devices.grouped) of \(share.of.grouped))"
+    }
+
+    static func points(_ number: Double) -> String {
+        let text = String(format: "%.2f", number)
+        return text == "-0.00" ? "0.00" : text
+    }
+}
+
+extension Proportion {
+    fileprivate init(_ arm: FeedbackArms.Arm) { self.init(arm.reached, of: arm.devices) }
+}

@@ -1,0 +1,131 @@
+import Foundation
+package import Model
+package import Store
+
+/// Reads what people did with the pushes of a run.
+package struct ReadFeedback: Sendable {
+    private static let alertsOffWithin: Duration = .seconds(86_400)
+
+    private let store: any FeedbackLog & OutcomeReader
+
+    package init(store: any FeedbackLog & OutcomeReader) { self.store = store }
+
+    /// Returns `nil` if the campaign asks for no feedback. Reads all deliveries of the run if the campaign has a goal
+    /// or a holdout.
+    package func report(of run: Run, now: Timestamp) async throws -> FeedbackReport? {
+        let campaign = run.definition.campaign
+        guard !run.isTest, campaign.feedback != nil || campaign.conversion != nil else { return nil }
+        let cells = try await store.feedbackCounts(ofRun: run.id)
+        let variants = campaign.variants.isEmpty ? [] : try await store.report(run.id).byVariant
+        var report = Self.counts(cells, run, variants: variants)
+        let hasHoldout = campaign.holdoutPercent ?? 0 > 0
+        if let goal = campaign.conversion {
+            report.conversion = try await compare(
+                FeedbackGoal(kind: .converted, name: goal.event, within: goal.within), run, hasHoldout, now)
+        }
+        if hasHoldout {
+            report.alertsOff = try await compare(
+                FeedbackGoal(kind: .alertsOff, within: Self.alertsOffWithin), run, hasHoldout, now)
+        }
+        return report
+    }
+
+    private func compare(
+        _ goal: FeedbackGoal, _ run: Run, _ hasHoldout: Bool, _ now: Timestamp
+    ) async throws -> GoalReport {
+        // In a run by each device's clock, the last wave starts up to a day after the first.
+        let spread: Duration = run.definition.campaign.schedule?.zone == .recipient ? .seconds(86_400) : .zero
+        let start = run.startedAt ?? run.createdAt
+        let passed = now - start
+        let isFinal = run.state.isFinal && passed >= goal.within + spread
+        var looked = goal
+        if !isFinal { looked.within = min(goal.within, FeedbackLook.latest(at: passed) ?? .zero) }
+        let arms =
+            looked.within == .zero ? FeedbackArms() : try await store.feedbackArms(ofRun: run.id, looked)
+        return GoalReport(goal, arms, isFinal: isFinal, looked: looked.within, hasHoldout: hasHoldout)
+    }
+
+    private static func counts(_ cells: [FeedbackCell], _ run: Run, variants: [Report.Slice]) -> FeedbackReport {
+        let campaign = run.definition.campaign
+        let accepted = run.counts.accepted
+        let count = { (kind: FeedbackKind) in cells.filter { $0.kind == kind }.reduce(0) { $0 + $1.events } }
+        let share = { (devices: Int, total: Int) in FeedbackReport.Share(Proportion(min(devices, total), of: total)) }
+        let opens = cells.filter { $0.kind == .opened }
+        let byMinute = Dictionary(grouping: opens, by: \.minute).mapValues { $0.reduce(0) { $0 + $1.events } }
+            .sorted { $0.key < $1.key }
+        let names = Dictionary(grouping: cells.filter { $0.kind == .action }, by: \.name)
+            .mapValues { $0.reduce(0) { $0 + $1.events } }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        var report = FeedbackReport(
+            accepted: accepted, opened: share(count(.opened), accepted), delay: delay(byMinute),
+            curve: byMinute.map { FeedbackReport.Point(minute: $0.key, opened: $0.value) },
+            dismissed: share(count(.dismissed), accepted),
+            actions: names.map { FeedbackReport.Named(name: $0.key, share: share($0.value, accepted)) }, variants: [])
+        if let percent = campaign.feedback?.arrivalsPercent, percent > 0 {
+            report.arrivals = FeedbackReport.Arrivals(
+                askedPercent: percent, reported: count(.arrived),
+                asked: Int((Double(accepted) * percent / 100).rounded()))
+        }
+        let byVariant = campaign.variants.enumerated().map { index, variant in
+            let total = variants.first { $0.name == variant.name }?.counts.accepted ?? 0
+            let opened = opens.filter { $0.variant == index }.reduce(0) { $0 + $1.events }
+            return (variant.name, Proportion(min(opened, total), of: total))
+        }
+        report.variants = byVariant.map { FeedbackReport.Named(name: $0, share: FeedbackReport.Share($1)) }
+        report.variantsSummary = VariantComparison(byVariant).summary
+        return report
+    }
+
+    private static func delay(_ byMinute: [(key: Int, value: Int)]) -> FeedbackReport.Delay? {
+        let total = byMinute.reduce(0) { $0 + $1.value }
+        guard total > 0 else { return nil }
+        let minute = { (part: Double) in
+            var sum = 0
+            return byMinute.first { point in
+                sum += point.value
+                return Double(sum) >= Double(total) * part
+            }?.key ?? 0
+        }
+        return FeedbackReport.Delay(half: minute(0.5), most: minute(0.9))
+    }
+}
+
+/// What the opens say about the variants of a campaign.
+struct VariantComparison {
+    private let variants: [(name: String, opened: Proportion)]
+
+    init(_ variants: [(String, Proportion)]) { self.variants = variants.map { (name: $0.0, opened: $0.1) } }
+
+    /// A sentence that names the winner, or says that there is none yet. `nil` for fewer than two variants.
+    ///
+    /// The best variant is compared with each other one. The intervals are wider for more than two variants, so that
+    /// all comparisons together are right with a probability of at least 95 % (Bonferroni).
+    var summary: String? {
+        guard variants.count > 1 else { return nil }
+        let ranked = variants.sorted { ($0.opened.rate ?? 0) > ($1.opened.rate ?? 0) }
+        let (best, second) = (ranked[0], ranked[1])
+        let comparisons = variants.count * (variants.count - 1) / 2
+        let z = NormalQuantile.twoSided(0.05 / Double(comparisons))
+        let differences = ranked.dropFirst().compactMap { RateDifference(best.opened, minus: $0.opened, z: z) }
+        guard differences.count == variants.count - 1, let closest = differences.first,
+            differences.allSatisfy({ $0.interval.lowerBound > 0 })
+        else { return "No winner yet: the opens of \(best.name) and \(second.name) may differ by chance" }
+        let (low, high) = (closest.interval.lowerBound * 100, closest.interval.upperBound * 100)
+        return String(format: "%@ was opened by %.1f to %.1f points more than %@", best.name, low, high, second.name)
+    }
+}
+
+/// Quantiles of the normal distribution.
+enum NormalQuantile {
+    /// Returns the number that the absolute value of a normal variable exceeds with this probability, from 0 to 1.
+    static func twoSided(_ probability: Double) -> Double {
+        var (low, high) = (0.0, 40.0)
+        // Halving the interval 60 times reaches the precision of the type.
+        for _ in 0..<60 {
+            let middle = (low + high) / 2
+            if tail(middle) > probability { low = middle } else { high = middle }
+        }
+        return (low + high) / 2
+    }
+
+    private static func tail(_ z: Double) -> Double { erfc(z / 2.0.squareRoot()) }
+}

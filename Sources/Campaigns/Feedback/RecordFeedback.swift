@@ -1,0 +1,196 @@
+package import CampaignFiles
+package import Model
+import Platform
+import Store
+import Synchronization
+
+/// Records what apps report about pushes and about what people do.
+package struct RecordFeedback: Sendable {
+    /// The maximum number of reports, and of bytes, in one request.
+    package static let reportsMax = 1_000
+    package static let bytesMax = 500_000
+    /// The age from which a report is refused.
+    private static let ageMax: Duration = .seconds(7 * 86_400)
+    /// How far in the future a report may be, since clocks of devices are not exact.
+    private static let aheadMax: Duration = .seconds(600)
+    private static let fileBatch = 1_000
+
+    private let store: any FeedbackLog & RunLog & AuditLog
+    private let key: PushReferenceKey
+    private let queue: CommitQueue<[FeedbackEvent], [FeedbackVerdict]>
+    private let topics: RunTopics
+    private let clock: WallClock
+
+    init(
+        store: any FeedbackLog & RunLog & AuditLog & DeliveryQueue,
+        queue: CommitQueue<[FeedbackEvent], [FeedbackVerdict]>, topics: RunTopics, clock: WallClock
+    ) {
+        self.store = store
+        let (high, low) = store.namespace
+        key = PushReferenceKey(namespace: PushID(high: high, low: low))
+        self.queue = queue
+        self.topics = topics
+        self.clock = clock
+    }
+
+    /// Records the reports of one request: a JSON array, or JSON Lines. A bad report does not stop the others. The good
+    /// ones are durable on return.
+    ///
+    /// - Parameter sees: whether the caller may report for an app.
+    package func record(_ body: [UInt8], sees: @Sendable (_ topic: String) -> Bool) async throws -> FeedbackResult {
+        let lines: [FeedbackBody.Line]?
+        do throws(LineFault) {
+            lines = try FeedbackBody.lines(body, max: Self.reportsMax)
+        } catch {
+            throw Failure(.invalidData, error.reason)
+        }
+        guard let lines else {
+            throw Failure(.invalidData, "more than \(Self.reportsMax) reports; send them in several requests")
+        }
+        var result = FeedbackResult()
+        var good: [(number: Int, report: FeedbackLine)] = []
+        for line in lines {
+            switch line.report {
+            case .success(let report): good.append((line.number, report))
+            case .failure(let fault): result.reject(line.number, Redaction.withoutTokens(fault.reason))
+            }
+        }
+        try await record(good, into: &result, sees: sees) { try await queue.submit($0, weight: $0.count) }
+        result.rejected.sort { $0.line < $1.line }
+        return result
+    }
+
+    /// Records the events of several requests in one transaction, and returns the verdicts of each request.
+    static func recorded(
+        _ requests: [[FeedbackEvent]], in store: any FeedbackLog
+    ) async throws -> [[FeedbackVerdict]] {
+        var verdicts = try await store.recordFeedback(requests.flatMap(\.self))[...]
+        return requests.map { request in
+            defer { verdicts = verdicts.dropFirst(request.count) }
+            return Array(verdicts.prefix(request.count))
+        }
+    }
+
+    /// Records the reports of a file.
+    ///
+    /// - Parameter rejectsPath: the file for unusable lines.
+    package func importFile(
+        _ path: String, rejectsPath: String?, by actor: Actor
+    ) async throws -> (result: FeedbackResult, counts: ReadCounts) {
+        var result = FeedbackResult()
+        var number = 0
+        let counts = try await FeedbackFileReader(path: path, rejectsPath: rejectsPath).forEachBatch(
+            size: Self.fileBatch
+        ) { batch in
+            let numbered = batch.enumerated().map { (number + $0 + 1, $1) }
+            number += batch.count
+            try await record(numbered, into: &result, sees: { _ in true }) { try await store.recordFeedback($0) }
+        }
+        try await store.recordEvent(
+            kind: .feedbackImported, run: nil, actor: actor,
+            detail: "\(counts.read.counted("report")): \(result.recorded) recorded, \(result.repeated) repeated, "
+                + "\(result.rejectedCount + counts.rejected) rejected", now: clock.now())
+        return (result, counts)
+    }
+
+    private func record(
+        _ reports: [(number: Int, report: FeedbackLine)], into result: inout FeedbackResult,
+        sees: (_ topic: String) -> Bool, write: ([FeedbackEvent]) async throws -> [FeedbackVerdict]
+    ) async throws {
+        let received = clock.now()
+        var numbers: [Int] = []
+        var events: [FeedbackEvent] = []
+        for (number, report) in reports {
+            switch try await event(report, received, sees) {
+            case .success(let event):
+                numbers.append(number)
+                events.append(event)
+            case .failure(let fault): result.reject(number, fault.reason)
+            }
+        }
+        guard !events.isEmpty else { return }
+        for (number, verdict) in zip(numbers, try await write(events)) {
+            switch verdict {
+            case .recorded: result.recorded += 1
+            case .repeated: result.repeated += 1
+            case .unknownDevice: result.reject(number, "no such device, or it was removed")
+            case .unknownPush: result.reject(number, "the push's run is not in the store")
+            }
+        }
+    }
+
+    /// Returns an event with its time by this machine's clock.
+    private func event(
+        _ report: FeedbackLine, _ received: Timestamp, _ sees: (_ topic: String) -> Bool
+    ) async throws -> Result<FeedbackEvent, LineFault> {
+        let source: FeedbackEvent.Source
+        switch report.source {
+        case .reference(let text):
+            guard let push = key.reference(text), let topic = try await topics.topic(of: push.run, in: store),
+                sees(topic)
+            else { return .failure(LineFault(reason: "ref is not the reference of a push of this app")) }
+            source = .push(run: push.run, device: push.device)
+        case .installation(let id, let topic):
+            guard sees(topic) else {
+                return .failure(LineFault(reason: "topic \"\(topic)\" does not belong to the token's app"))
+            }
+            source = .installation(id, topic: topic)
+        }
+        // A device that says when it sent the report shows by how much its clock is wrong.
+        let at = report.at.map { at in report.sentAt.map { at + (received - $0) } ?? at } ?? received
+        guard at >= received - Self.ageMax else {
+            return .failure(LineFault(reason: "older than 7 days, so it is not counted"))
+        }
+        guard at <= received + Self.aheadMax else {
+            return .failure(LineFault(reason: "more than 10 minutes in the future; check at and sent_at"))
+        }
+        return .success(
+            FeedbackEvent(
+                source: source, kind: report.kind, name: report.name, id: report.id, valueMicros: report.valueMicros,
+                at: at, receivedAt: received))
+    }
+}
+
+/// The apps of the latest runs that reports named, so that a report needs no query.
+final class RunTopics: Sendable {
+    private static let countMax = 10_000
+
+    private let known = Mutex<[Int64: String]>([:])
+
+    /// Returns the topic of a run's campaign, or `nil` if there is no such run.
+    func topic(of run: Int64, in store: any RunLog) async throws -> String? {
+        if let topic = known.withLock({ $0[run] }) { return topic }
+        guard let topic = try await store.run(run)?.definition.campaign.deviceTopic else { return nil }
+        known.withLock { known in
+            if known.count >= Self.countMax { known = [:] }
+            known[run] = topic
+        }
+        return topic
+    }
+}
+
+/// What became of the reports of a request or a file.
+package struct FeedbackResult: Codable, Hashable, Sendable {
+    package struct Rejection: Codable, Hashable, Sendable {
+        /// The line, or the position in the array, from 1.
+        package var line: Int
+        package var reason: String
+    }
+
+    /// The maximum number of rejections that are named.
+    private static let namedMax = 1_000
+
+    package var recorded = 0
+    /// Reports that were recorded before.
+    package var repeated = 0
+    package var rejectedCount = 0
+    /// The first rejections.
+    package var rejected: [Rejection] = []
+
+    package init() {}
+
+    mutating func reject(_ line: Int, _ reason: String) {
+        rejectedCount += 1
+        if rejected.count < Self.namedMax { rejected.append(Rejection(line: line, reason: reason)) }
+    }
+}

@@ -1,0 +1,257 @@
+import Model
+import Store
+
+/// Records a batch of events within a transaction that holds the lock of the table.
+struct FeedbackBatch<Session: SQLSession> {
+    /// A row's primary key.
+    private struct Key: Hashable {
+        var device: Int64
+        var run: Int64
+        var kind: Int64
+        var name: String
+        var idHigh: Int64
+        var idLow: Int64
+    }
+
+    /// The delivery that an event is about.
+    private struct Push {
+        var variant: Int?
+        var locale: Int?
+        var sentAt: Timestamp?
+    }
+
+    private struct Cell: Hashable {
+        var run: Int64
+        var kind: Int64
+        var name: String
+        var variant: Int
+        var locale: Int
+        var minute: Int
+    }
+
+    private let db: Session
+
+    init(_ db: Session) { self.db = db }
+
+    /// Returns an index that is stored as a number, -1 for none.
+    static func index(_ number: Int) -> Int? { number < 0 ? nil : number }
+
+    func record(_ events: [FeedbackEvent]) throws -> [FeedbackVerdict] {
+        let devices = try devices(of: events)
+        let runs = try runs(of: events)
+        var verdicts: [FeedbackVerdict] = []
+        var rows: [Key: FeedbackEvent] = [:]
+        var places: [Key: Int] = [:]
+        for (place, event) in events.enumerated() {
+            let run: Int64 = if case .push(let run, _) = event.source { run } else { 0 }
+            guard let device = devices[event.source] else {
+                verdicts.append(.unknownDevice)
+                continue
+            }
+            guard run == 0 || runs.contains(run) else {
+                verdicts.append(.unknownPush)
+                continue
+            }
+            let key = Key(
+                device: device, run: run, kind: event.kind.rawValue, name: event.name,
+                idHigh: run == 0 ? event.id.high : 0, idLow: run == 0 ? event.id.low : 0)
+            verdicts.append(.repeated)
+            guard rows[key] == nil else { continue }
+            rows[key] = event
+            places[key] = place
+        }
+        let written = try insert(rows)
+        for key in written { places[key].map { verdicts[$0] = .recorded } }
+        try count(written, rows)
+        return verdicts
+    }
+
+    /// Returns the device of each source that has one.
+    private func devices(of events: [FeedbackEvent]) throws -> [FeedbackEvent.Source: Int64] {
+        var found: [FeedbackEvent.Source: Int64] = [:]
+        var named: [Int64] = []
+        var installations: [String: Set<String>] = [:]
+        for event in events {
+            switch event.source {
+            case .push(_, let device): named.append(device)
+            case .installation(let id, let topic): installations[topic, default: []].insert(id)
+            }
+        }
+        let known = Set(
+            try db.all("SELECT id FROM device WHERE id \(Session.dialect.isAny(1))", named) { try $0.int64(0) })
+        for event in events {
+            if case .push(_, let device) = event.source, known.contains(device) { found[event.source] = device }
+        }
+        for (topic, ids) in installations {
+            let rows = try db.all(
+                """
+                SELECT device.installation_id, device.id FROM device
+                WHERE device.topic_id = (SELECT id FROM topic WHERE name = $1)
+                    AND device.installation_id \(Session.dialect.isAny(2))
+                """, topic, ids.filter(Session.dialect.canHold).sorted()
+            ) { (try $0.text(0), try $0.int64(1)) }
+            for (id, device) in rows { found[.installation(id, topic: topic)] = device }
+        }
+        return found
+    }
+
+    private func runs(of events: [FeedbackEvent]) throws -> Set<Int64> {
+        let named = Set(events.compactMap { if case .push(let run, _) = $0.source { run } else { nil } })
+        guard !named.isEmpty else { return [] }
+        return Set(
+            try db.all("SELECT id FROM run WHERE id \(Session.dialect.isAny(1))", named.sorted()) {
+                try $0.int64(0)
+            })
+    }
+
+    /// Inserts the rows that are not there yet, in one statement, and returns their keys.
+    private func insert(_ rows: [Key: FeedbackEvent]) throws -> [Key] {
+        guard !rows.isEmpty else { return [] }
+        let ordered = rows.sorted { ($0.key.device, $0.key.run) < ($1.key.device, $1.key.run) }
+        let values = ordered.map { key, event in
+            let value = event.valueMicros.map(String.init) ?? "null"
+            let times = "\(event.at.milliseconds),\(event.receivedAt.milliseconds)"
+            return "[\(key.device),\(key.run),\(key.kind),\(JSONEscaping.quoted(key.name)),\(key.idHigh),\(key.idLow),"
+                + "\(value),\(times)]"
+        }
+        let columns = Self.types.enumerated().map { column, type in
+            Session.dialect.word("json_extract(value, '$[\(column)]')", "(value ->> \(column))::\(type)")
+        }
+        let source = Session.dialect.word(
+            "json_each($1) WHERE TRUE", "jsonb_array_elements($1::jsonb) AS given (value)")
+        return try db.all(
+            """
+            INSERT INTO feedback_event (
+                device_id, run_id, kind, name, id_high, id_low, value_micros, happened_at, received_at)
+            SELECT \(columns.joined(separator: ", ")) FROM \(source)
+            ON CONFLICT DO NOTHING RETURNING device_id, run_id, kind, name, id_high, id_low
+            """, "[\(values.joined(separator: ","))]"
+        ) { row in
+            Key(
+                device: try row.int64(0), run: try row.int64(1), kind: try row.int64(2), name: try row.text(3),
+                idHigh: try row.int64(4), idLow: try row.int64(5))
+        }
+    }
+
+    private static var types: [String] {
+        ["bigint", "bigint", "smallint", "text", "bigint", "bigint", "bigint", "bigint", "bigint"]
+    }
+
+    /// Adds the new events of pushes to the counts of their runs.
+    private func count(_ written: [Key], _ rows: [Key: FeedbackEvent]) throws {
+        var cells: [Cell: (events: Int, value: Int64)] = [:]
+        for (run, keys) in Dictionary(grouping: written.filter { $0.run != 0 }, by: \.run) {
+            let pushes = try pushes(of: run, to: keys.map(\.device))
+            for key in keys {
+                guard let event = rows[key] else { continue }
+                let push = pushes[key.device]
+                let cell = Cell(
+                    run: run, kind: key.kind, name: key.name, variant: push?.variant ?? -1, locale: push?.locale ?? -1,
+                    minute: push?.sentAt.map { FeedbackMinute.of(event.at - $0) } ?? 0)
+                cells[cell, default: (0, 0)].events += 1
+                cells[cell, default: (0, 0)].value += event.valueMicros ?? 0
+            }
+        }
+        try db.execute(
+            """
+            INSERT INTO feedback_count (run_id, kind, name, variant, locale_index, minute, events, value_micros)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            ON CONFLICT (run_id, kind, name, variant, locale_index, minute) DO UPDATE SET
+                events = feedback_count.events + excluded.events,
+                value_micros = feedback_count.value_micros + excluded.value_micros
+            """,
+            each: cells.map { cell, sum in
+                [
+                    cell.run, cell.kind, cell.name, cell.variant, cell.locale, cell.minute, sum.events, sum.value,
+                ] as [any SQLValue]
+            })
+    }
+
+    /// Returns the deliveries of a run to devices. Empty if the run's outcomes by device were pruned.
+    private func pushes(of run: Int64, to devices: [Int64]) throws -> [Int64: Push] {
+        guard try db.hasDeliveries(of: run) else { return [:] }
+        let rows = try db.all(
+            .once(
+                """
+                SELECT device_id, variant, locale_index, state, changed_at FROM \(Session.dialect.deliveries(of: run))
+                WHERE \(Session.dialect.isOf(run: run)) AND device_id \(Session.dialect.isAny(1))
+                """), values: [devices]
+        ) { row in
+            let isSettled = DeliveryState(code: try row.int64(3)) != .pending
+            return (
+                try row.int64(0),
+                Push(
+                    variant: try row.intOrNil(1), locale: try row.intOrNil(2),
+                    sentAt: isSettled ? try row.timestamp(4) : nil)
+            )
+        }
+        return Dictionary(rows) { first, _ in first }
+    }
+}
+
+/// Counts what the devices of a run did, by arm.
+struct FeedbackArmsCount {
+    private let run: Run
+    private let goal: FeedbackGoal
+
+    init(_ run: Run, _ goal: FeedbackGoal) {
+        self.run = run
+        self.goal = goal
+    }
+
+    /// Counts every device of the frozen audience, whatever became of its push. A device belongs to the arm that the
+    /// split gives it.
+    func count<Session: SQLSession>(_ db: Session) throws -> FeedbackArms {
+        let campaign = run.definition.campaign
+        let split = CampaignSplit(campaign)
+        var arms = FeedbackArms()
+        arms.variants = campaign.variants.map { _ in FeedbackArms.Arm() }
+        let dialect = Session.dialect
+        let done = """
+            FROM feedback_event AS event WHERE event.device_id = sent.device_id AND event.kind = $1 AND event.name = $2
+                AND event.happened_at >= coalesce(sent.wave, $3) AND event.happened_at < coalesce(sent.wave, $3) + $4
+            """
+        // Only a split by user needs the device.
+        let user = campaign.dedupe == .user ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
+        try db.each(
+            .once(
+                """
+                SELECT sent.device_id, CAST(\(user) AS text), EXISTS (SELECT 1 \(done)),
+                    (SELECT CAST(sum(event.value_micros) AS bigint) \(done))
+                FROM \(dialect.deliveries(of: run.id, as: "sent")) WHERE \(dialect.isOf(run: run.id, "sent"))
+                """),
+            values: [
+                goal.kind.rawValue, goal.name, run.startedAt ?? run.createdAt, Int64(goal.within / .milliseconds(1)),
+            ]
+        ) { row in
+            let device = split.number(of: try row.int64(0), user: try row.textOrNil(1))
+            let isReached = try row.bool(2)
+            let value = try row.int64OrNil(3) ?? 0
+            guard !split.isHeldOut(device) else { return arms.heldOut.add(isReached, value) }
+            arms.treated.add(isReached, value)
+            if let variant = split.variant(of: device) { arms.variants[variant].add(isReached, value) }
+        }
+        return arms
+    }
+}
+
+extension FeedbackArms.Arm {
+    fileprivate mutating func add(_ isReached: Bool, _ value: Int64) {
+        devices += 1
+        if isReached { reached += 1 }
+        valueMicros += value
+    }
+}
+
+extension SQLSession {
+    /// Copies the events of a device that is about to be deleted.
+    package func inheritFeedback(of gone: Int64, by kept: Int64) throws {
+        try execute(
+            """
+            INSERT INTO feedback_event (
+                device_id, run_id, kind, name, id_high, id_low, value_micros, happened_at, received_at)
+            SELECT $2, run_id, kind, name, id_high, id_low, value_micros, happened_at, received_at
+            FROM feedback_event WHERE device_id = $1 ON CONFLICT DO NOTHING
+            """, gone, kept)
+    }
+}

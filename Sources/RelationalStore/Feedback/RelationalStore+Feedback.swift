@@ -1,0 +1,95 @@
+package import Model
+package import Store
+
+extension RelationalStore {
+    package func recordFeedback(_ events: [FeedbackEvent]) async throws -> [FeedbackVerdict] {
+        guard !events.isEmpty else { return [] }
+        return try await transaction(.durable) { db in
+            try db.lock(table: "feedback_event")
+            return try FeedbackBatch(db).record(events)
+        }
+    }
+
+    package func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell] {
+        try await snapshot(.expensive) { db in
+            try db.all(
+                """
+                SELECT kind, name, variant, locale_index, minute, events, value_micros FROM feedback_count
+                WHERE run_id = $1 ORDER BY kind, name, variant, locale_index, minute
+                """, run
+            ) { row -> FeedbackCell? in
+                guard let kind = FeedbackKind(rawValue: try row.int64(0)) else { return nil }
+                return FeedbackCell(
+                    kind: kind, name: try row.text(1), variant: try FeedbackBatch<Session>.index(row.int(2)),
+                    locale: try FeedbackBatch<Session>.index(row.int(3)), minute: try row.int(4),
+                    events: try row.int(5), valueMicros: try row.int64(6))
+            }.compactMap(\.self)
+        }
+    }
+
+    package func feedbackArms(ofRun id: Int64, _ goal: FeedbackGoal) async throws -> FeedbackArms {
+        try await snapshot(.expensive) { db in
+            guard let run = try RunRow.list(db, "WHERE id = $1", id).readable.first, try db.hasDeliveries(of: id) else {
+                return FeedbackArms()
+            }
+            return try FeedbackArmsCount(run, goal).count(db)
+        }
+    }
+
+    package func feedback(
+        receivedIn range: Range<Timestamp>, batch: @escaping @Sendable ([StoredFeedback]) throws -> Void
+    ) async throws {
+        try await snapshot(.expensive) { db in
+            var rows: [StoredFeedback] = []
+            try db.each(
+                """
+                SELECT device_id, run_id, kind, name, value_micros, happened_at, received_at FROM feedback_event
+                WHERE received_at >= $1 AND received_at < $2 ORDER BY received_at
+                """, values: [range.lowerBound, range.upperBound]
+            ) { row in
+                guard let kind = FeedbackKind(rawValue: try row.int64(2)) else { return }
+                let run = try row.int64(1)
+                rows.append(
+                    StoredFeedback(
+                        device: try row.int64(0), run: run == 0 ? nil : run, kind: kind, name: try row.text(3),
+                        valueMicros: try row.int64OrNil(4), at: try row.timestamp(5), receivedAt: try row.timestamp(6)))
+                guard rows.count == FeedbackLimits.exportedRows else { return }
+                try batch(rows)
+                rows.removeAll(keepingCapacity: true)
+            }
+            if !rows.isEmpty { try batch(rows) }
+        }
+    }
+
+    package func firstFeedback() async throws -> Timestamp? {
+        try await snapshot(.short) { db in
+            try db.all("SELECT min(received_at) FROM feedback_event") { try $0.timestampOrNil(0) }.first ?? nil
+        }
+    }
+
+    package func removeFeedback(receivedBefore moment: Timestamp) async throws -> Int {
+        var total = 0
+        while true {
+            let removed = try await transaction(.quick) { db in
+                let last =
+                    try db.all(
+                        """
+                        SELECT max(received_at) FROM (
+                            SELECT received_at FROM feedback_event WHERE received_at < $1 ORDER BY received_at LIMIT $2
+                        ) AS oldest
+                        """, moment, FeedbackLimits.removedRows
+                    ) { try $0.timestampOrNil(0) }.first ?? nil
+                guard let last else { return 0 }
+                return try db.execute("DELETE FROM feedback_event WHERE received_at <= $1", last)
+            }
+            guard removed > 0 else { return total }
+            total += removed
+            try Task.checkCancellation()
+        }
+    }
+}
+
+private enum FeedbackLimits {
+    static let exportedRows = 5_000
+    static let removedRows = 5_000
+}

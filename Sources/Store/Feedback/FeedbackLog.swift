@@ -1,0 +1,188 @@
+package import Model
+
+/// What apps report about pushes, and about what people do.
+///
+/// Events are kept until ``removeFeedback(receivedBefore:)``, and are removed with their device. The counts of a run
+/// stay.
+package protocol FeedbackLog: Sendable {
+    /// Records events in one transaction, and returns the verdict on each, in order. They are durable on return.
+    ///
+    /// An event that is already recorded changes nothing: the same event about the same push, or an event with the
+    /// same id of the same device.
+    func recordFeedback(_ events: [FeedbackEvent]) async throws -> [FeedbackVerdict]
+
+    /// Returns the counts of a run's events.
+    func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell]
+
+    /// Compares what the devices of a run did that got it with what the held-out devices did. Every device of the
+    /// frozen audience counts, whatever became of its push. Reads all deliveries of the run.
+    ///
+    /// - Parameter goal: the event, and the time within which it counts.
+    func feedbackArms(ofRun run: Int64, _ goal: FeedbackGoal) async throws -> FeedbackArms
+
+    /// Hands out events in batches, in order of receipt.
+    func feedback(
+        receivedIn range: Range<Timestamp>, batch: @escaping @Sendable ([StoredFeedback]) throws -> Void
+    ) async throws
+
+    /// Returns when the first event that is kept was received, or `nil` if there is none.
+    func firstFeedback() async throws -> Timestamp?
+
+    /// Deletes the events that were received before a moment, some thousand per transaction. Returns their number.
+    func removeFeedback(receivedBefore moment: Timestamp) async throws -> Int
+}
+
+/// One report of an app.
+package struct FeedbackEvent: Hashable, Sendable {
+    package enum Source: Hashable, Sendable {
+        /// The push that the event is about, from its reference.
+        case push(run: Int64, device: Int64)
+        case installation(String, topic: String)
+    }
+
+    package var source: Source
+    package var kind: FeedbackKind
+    /// The name of an action or a conversion. Empty for other kinds.
+    package var name: String
+    /// The id that the device made, as two halves of a UUID.
+    package var id: (high: Int64, low: Int64) {
+        get { (idHigh, idLow) }
+        set { (idHigh, idLow) = newValue }
+    }
+    private var idHigh: Int64
+    private var idLow: Int64
+    /// The value of a conversion, in millionths.
+    package var valueMicros: Int64?
+    /// When it happened, by the server's clock.
+    package var at: Timestamp
+    package var receivedAt: Timestamp
+
+    package init(
+        source: Source, kind: FeedbackKind, name: String = "", id: (high: Int64, low: Int64), valueMicros: Int64? = nil,
+        at: Timestamp, receivedAt: Timestamp
+    ) {
+        self.source = source
+        self.kind = kind
+        self.name = name
+        (idHigh, idLow) = id
+        self.valueMicros = valueMicros
+        self.at = at
+        self.receivedAt = receivedAt
+    }
+}
+
+/// What became of an event.
+package enum FeedbackVerdict: String, Hashable, Sendable {
+    case recorded
+    /// It was recorded before.
+    case repeated
+    /// The store has no such device, or no longer.
+    case unknownDevice = "unknown_device"
+    /// The store has no such run, or the run did not include the device.
+    case unknownPush = "unknown_push"
+}
+
+/// The number of a run's events of one kind.
+package struct FeedbackCell: Hashable, Sendable {
+    package var kind: FeedbackKind
+    package var name: String
+    /// An index into the campaign's variants; `nil` if there are none.
+    package var variant: Int?
+    /// An index into the locales of the template; `nil` if nothing is localized.
+    package var locale: Int?
+    /// The time since the push was accepted, in minutes, see ``FeedbackMinute``.
+    package var minute: Int
+    package var events: Int
+    package var valueMicros: Int64
+
+    package init(
+        kind: FeedbackKind, name: String, variant: Int?, locale: Int?, minute: Int, events: Int, valueMicros: Int64
+    ) {
+        self.kind = kind
+        self.name = name
+        self.variant = variant
+        self.locale = locale
+        self.minute = minute
+        self.events = events
+        self.valueMicros = valueMicros
+    }
+}
+
+/// The minutes since a push by which events are counted: each minute of the first two hours, then every ten minutes of
+/// the first day, then hours.
+package enum FeedbackMinute {
+    private static let exactMax = 120
+    private static let tensMax = 1440
+    /// Later events count in the last hour of a week.
+    package static let last = 7 * 1440 - 60
+
+    /// Returns the first minute of the interval that contains a time. A time before the push counts as 0: clocks of
+    /// devices are not exact.
+    package static func of(_ time: Duration) -> Int {
+        let minute = max(0, Int(time.components.seconds / 60))
+        if minute < exactMax { return minute }
+        if minute < tensMax { return minute / 10 * 10 }
+        return min(last, minute / 60 * 60)
+    }
+
+    /// Returns the length of the interval that begins at a minute, in minutes.
+    package static func width(at minute: Int) -> Int { minute < exactMax ? 1 : minute < tensMax ? 10 : 60 }
+}
+
+/// An event of a person by which a run is judged.
+package struct FeedbackGoal: Hashable, Sendable {
+    package var kind: FeedbackKind
+    package var name: String
+    /// The time after the start of the run, or of the device's wave, within which an event counts.
+    package var within: Duration
+
+    package init(kind: FeedbackKind, name: String = "", within: Duration) {
+        self.kind = kind
+        self.name = name
+        self.within = within
+    }
+}
+
+/// What the devices of a run did, by arm.
+package struct FeedbackArms: Hashable, Sendable {
+    /// The devices of one arm, and those that did it at least once.
+    package struct Arm: Hashable, Sendable, Codable {
+        package var devices = 0
+        package var reached = 0
+        package var valueMicros: Int64 = 0
+
+        package init() {}
+    }
+
+    package var treated = Arm()
+    package var heldOut = Arm()
+    /// The treated devices by variant. Empty without variants.
+    package var variants: [Arm] = []
+
+    package init() {}
+}
+
+/// An event as it is stored.
+package struct StoredFeedback: Hashable, Sendable {
+    package var device: Int64
+    /// `nil` if the event names no push.
+    package var run: Int64?
+    package var kind: FeedbackKind
+    package var name: String
+    package var valueMicros: Int64?
+    package var at: Timestamp
+    package var receivedAt: Timestamp
+
+    package init(
+        device: Int64, run: Int64?, kind: FeedbackKind, name: String, valueMicros: Int64?, at: Timestamp,
+        receivedAt: Timestamp
+    ) {
+        self.device = device
+        self.run = run
+        self.kind = kind
+        self.name = name
+        self.valueMicros = valueMicros
+        self.at = at
+        self.receivedAt = receivedAt
+    }
+}

@@ -1,0 +1,70 @@
+import Campaigns
+import Hummingbird
+import Model
+
+/// The operation by which apps and their backends report what became of pushes.
+struct FeedbackOperations: Sendable {
+    let cases: UseCases
+
+    var all: [Operation] { [report] }
+
+    private var report: Operation {
+        Operation(
+            method: .post, path: "/events", id: "reportEvents", subject: "Feedback",
+            about:
+                "Records what became of pushes and what people did: at most \(RecordFeedback.reportsMax) reports and "
+                + "\(RecordFeedback.bytesMax / 1000) KB, as a JSON array or as JSON Lines, with or without gzip. A report "
+                + "about a push has its `ref`, from `fanfare.r` in the payload; the others have `installation_id` and "
+                + "`topic`. Repeating a report changes nothing. A bad report does not stop the others. Responds when "
+                + "the reports are stored.",
+            permission: .register, body: .jsonLines(FeedbackReportBody.self),
+            answers: [.init(.ok, "The counts, and each rejected report.", .json(FeedbackResult.self))],
+            problems: [
+                .badRequest, .contentTooLarge, .unsupportedMediaType, .unprocessableContent, .serviceUnavailable,
+            ],
+            handle: report)
+    }
+
+    @Sendable private func report(_ request: APIRequest) async throws -> Response {
+        let sees = request.caller.sees
+        return try .json(try await cases.feedback.record(try await body(request), sees: { sees($0) }))
+    }
+
+    private func body(_ request: APIRequest) async throws -> [UInt8] {
+        let buffer = try await request.collected(bytesMax: RecordFeedback.bytesMax)
+        let bytes = Array(buffer.readableBytesView)
+        switch request.request.headers[.contentEncoding]?.lowercased() {
+        case nil, "", "identity": return bytes
+        case "gzip", "x-gzip":
+            switch Gunzip.bytes(bytes, max: RecordFeedback.bytesMax) {
+            case .whole(let inflated): return inflated
+            case .tooLarge:
+                throw Problem.tooLarge("the body is larger than \(RecordFeedback.bytesMax) bytes when it is unpacked")
+            case .broken: throw Problem(400, "bad_request", "Bad Request", "the body is not gzip")
+            }
+        case let other?:
+            throw Problem(
+                415, "unsupported_media_type", "Unsupported media type",
+                "the Content-Encoding is \(other.shownShort); send gzip or none")
+        }
+    }
+}
+
+/// One report. This type only documents the API, because the rules for files read the body.
+struct FeedbackReportBody: Codable, Sendable {
+    /// A UUID that the device makes.
+    var id: String
+    /// `arrived`, `opened`, `action`, `dismissed`, `converted`, `alerts_on`, `alerts_off` or `app_started`.
+    var type: String
+    var ref: String?
+    var installationId: String?
+    var topic: String?
+    /// The name of an action or a conversion.
+    var name: String?
+    /// The value of a conversion.
+    var value: Double?
+    /// When it happened, by the device's clock.
+    var at: String?
+    /// When the device sends the report, by its clock.
+    var sentAt: String?
+}

@@ -1,0 +1,115 @@
+import ArgumentParser
+import CampaignFiles
+import Campaigns
+import Foundation
+import Model
+import OutputFiles
+import Store
+
+extension ExportTable: ExpressibleByArgument {}
+extension ExportFormat: ExpressibleByArgument {}
+
+struct ExportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export", abstract: "Write typed tables for analysts, a file for each day and run.",
+        discussion: """
+            The folders are named as DuckDB, Spark and pandas read them: DIR/deliveries/day=2026-11-27/run-7.parquet. An \
+            existing file is replaced, so repeat the command with --since to keep a copy up to date. Days are in UTC. \
+            `fanfare guide reference-export` lists the columns; they are never renamed.
+
+              fanfare export deliveries --since 7d -o warehouse
+              duckdb -c "SELECT state, count(*) FROM 'warehouse/deliveries/*/*.parquet' GROUP BY 1"
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "runs, deliveries, events, devices or timeline.") var table: ExportTable
+    @Option(name: .shortAndLong, help: "The folder to write to.", completion: .directory) var output: String
+    @Option(help: "parquet, csv or jsonl.") var format = ExportFormat.parquet
+    @Option(help: "Only runs created, or reports received, since a date, a time or an age such as 7d.") var since:
+        String?
+    @Option(help: "Only the run with this number.") var run: Int64?
+    @Flag(help: "Write the whole tokens of devices, too; the audit log records it.") var withTokens = false
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func validate() throws {
+        guard !withTokens || table == .devices else { throw ValidationError("--with-tokens is for devices") }
+        guard table != .devices || since == nil && run == nil else {
+            throw ValidationError("devices are exported as they are now, without --since and --run")
+        }
+    }
+
+    func run() async throws {
+        let session = try await settings.session()
+        let moment = try since.map { try Self.moment($0, session.now) }
+        let question = ExportData.Question(
+            table, format: format, since: moment, run: self.run, withTokens: withTokens)
+        let folder = output
+        let exporting = session.useCases.exporting(version: Fanfare.configuration.version)
+        let written = try await Interruptible.run("run the same command again; finished files stay") {
+            try await exporting.write(question, by: session.actor, now: session.now) { name in
+                try ExportedFile(folder: folder, name: name)
+            }
+        }
+        let result = ExportResult(table: table.rawValue, files: written.files, rows: written.rows)
+        Console.print(
+            json
+                ? try ResultJSON.text(result)
+                : "\(written.rows.counted("row")) in \(written.files.counted("file")) below \(folder)")
+    }
+
+    private static func moment(_ text: String, _ now: Timestamp) throws -> Timestamp {
+        guard let moment = ISOTime.parse(text) ?? WrittenDuration.parse(text).map({ now - $0 }) else {
+            throw ValidationError("--since \(text): write a date such as 2026-01-31, or an age such as 7d")
+        }
+        return moment
+    }
+}
+
+/// The stable shape of `export --json`.
+struct ExportResult: Codable, Hashable {
+    var table: String
+    var files: Int
+    var rows: Int
+}
+
+/// A file below the folder of an export. It appears under its name when it is complete.
+private final class ExportedFile: ExportData.Target {
+    private let path: String
+    private let writer: OutputWriter
+
+    init(folder: String, name: String) throws {
+        path = "\(folder)/\(name)"
+        let parent = (path as NSString).deletingLastPathComponent
+        do {
+            try FileManager.default.createDirectory(
+                atPath: parent, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw Failure(.cannotMake, "cannot create the folder \(parent): \(error.localizedDescription)")
+        }
+        do {
+            writer = try OutputPath(path).open(mode: 0o600, .asFound)
+        } catch {
+            throw Failure(.cannotMake, "cannot write \(path): \(error); check the folder and its permissions")
+        }
+    }
+
+    func write(_ bytes: [UInt8]) throws {
+        do {
+            try writer.write(bytes)
+        } catch {
+            throw Self.failure(path, error)
+        }
+    }
+
+    func finish() throws {
+        do {
+            try writer.finish()
+        } catch {
+            throw Self.failure(path, error)
+        }
+    }
+
+    private static func failure(_ path: String, _ fault: OutputFault) -> Failure {
+        Failure(fault.isOfDisk ? .inputOutput : .cannotMake, "cannot write \(path): \(fault); free disk space")
+    }
+}

@@ -1,0 +1,139 @@
+import APNsSimulator
+import Foundation
+import TestSupport
+import Testing
+
+/// What people did with a broadcast: from the reference in each push to the tables that an analyst recomputes.
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Feedback on a broadcast` {
+    private static let devices = 400
+
+    private func place() throws -> Installation {
+        let place = try Installation(devices: Self.devices) { options in
+            options.logsPayloads = true
+        }
+        try place.importDevices()
+        try place.folder.write(
+            """
+            campaign: weekend
+            topic: \(Installation.topic)
+            push_type: alert
+            template: new-podcast
+            audience: everyone
+            variables: {show: S, title: T, link_url: "https://example.com/1"}
+            expires_after: 4h
+            holdout: 20%
+            variants:
+              a: {weight: 1, template: new-podcast}
+              b: {weight: 1, template: new-podcast}
+            feedback: true
+            conversion: {event: played, within: 24h}
+
+            """, to: "campaigns/weekend.yaml")
+        let validated = try place.fanfare("validate", "campaigns/weekend.yaml")
+        try #require(validated.status == 0, "\(validated.errors)\(validated.output)")
+        let run = try place.fanfare("run", "weekend", "--occurrence", "1", "--yes")
+        try #require(run.status == 0, "\(run.errors)")
+        return place
+    }
+
+    /// The reference in each push that the simulator accepted.
+    private func references(_ place: Installation) throws -> [String] {
+        try place.simulator.log().filter { $0.status == 200 }.map { entry in
+            let payload = try #require(entry.payload)
+            let object = try JSONSerialization.jsonObject(with: Data(payload)) as? [String: Any]
+            let fanfare = try #require(object?["fanfare"] as? [String: Any])
+            #expect(Set(fanfare.keys) == ["r"])
+            return try #require(fanfare["r"] as? String)
+        }
+    }
+
+    private func report(_ place: Installation) throws -> [String: Any] {
+        let text = try place.fanfare("report", "weekend", "--format", "json").output
+        return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+    }
+
+    private static func id(_ number: Int) -> String { "00000000-0000-4000-8000-" + String(format: "%012d", number) }
+
+    /// Opens of the first references, and conversions of some devices.
+    private func writeReports(_ place: Installation, _ references: [String], opens: Int, played: Int) throws {
+        var lines = references.prefix(opens).enumerated().map { number, reference in
+            #"{"id":"\#(Self.id(number))","type":"opened","ref":"\#(reference)"}"#
+        }
+        lines += (0..<played).map { number in
+            #"{"id":"\#(Self.id(9_000 + number))","type":"converted","name":"played","value":2.5,"#
+                + #""installation_id":"install-\#(number)","topic":"\#(Installation.topic)"}"#
+        }
+        try place.folder.write(lines.joined(separator: "\n") + "\n", to: "reports.jsonl")
+    }
+
+    @Test func `each push has a reference of its own, and reports by it are counted once`() throws {
+        let place = try place()
+        let references = try references(place)
+        #expect(Set(references).count == references.count && references.allSatisfy { $0.utf8.count == 22 })
+        try writeReports(place, references, opens: 30, played: 50)
+        let first = try place.fanfare("events", "import", "reports.jsonl")
+        #expect(first.status == 0, "\(first.errors)")
+        #expect(first.output.contains("80 reports: 80 recorded, 0 recorded before, 0 rejected"), "\(first.output)")
+        let again = try place.fanfare("events", "import", "reports.jsonl")
+        #expect(again.output.contains("0 recorded, 80 recorded before"), "\(again.output)")
+        // Another store made these, or somebody guessed.
+        try place.folder.write(
+            "id,type,ref\n\(Self.id(1)),opened,\(String(repeating: "A", count: 22))\n", to: "forged.csv")
+        let forged = try place.fanfare("events", "import", "forged.csv")
+        #expect(forged.status == 65 && forged.output.contains("ref is not the reference of a push"), "\(forged.output)")
+
+        let feedback = try #require(try report(place)["feedback"] as? [String: Any])
+        let opened = try #require(feedback["opened"] as? [String: Any])
+        #expect(opened["devices"] as? Int == 30 && opened["of"] as? Int == references.count)
+        let text = try place.fanfare("report", "weekend").output
+        #expect(text.contains("What people did") && text.contains("(30 of \(references.count) accepted)"), "\(text)")
+        #expect(text.contains("No winner yet") || text.contains("was opened by"), "\(text)")
+        let page = try place.fanfare("report", "weekend", "--format", "html").output
+        #expect(page.contains("<h2>What people did</h2>"))
+    }
+
+    @Test func `a comparison with the held-out devices is final when its time has passed`() throws {
+        let place = try place()
+        try writeReports(place, [], opens: 0, played: Self.devices)
+        #expect(try place.fanfare("events", "import", "reports.jsonl").status == 0)
+        let early = try place.fanfare("report", "weekend").output
+        #expect(early.contains("the first figures come an hour after the start"), "\(early)")
+        try place.ageRuns(byHours: 25)
+        try place.change("UPDATE run SET finished_at = finished_at - 90000000")
+        try place.change("UPDATE feedback_event SET happened_at = happened_at - 90000000")
+        let final = try place.fanfare("report", "weekend").output
+        #expect(final.contains("Goal") && final.contains("No difference is certain"), "\(final)")
+        let goal = try #require((try report(place)["feedback"] as? [String: Any])?["conversion"] as? [String: Any])
+        let (treated, heldOut) = (goal["treated"] as? [String: Any], goal["held_out"] as? [String: Any])
+        #expect(goal["is_final"] as? Bool == true)
+        #expect((treated?["of"] as? Int ?? 0) + (heldOut?["of"] as? Int ?? 0) == Self.devices)
+        #expect(treated?["devices"] as? Int == treated?["of"] as? Int)
+    }
+
+    /// Everything in a report comes out of the exported tables, as pandas and DuckDB read them.
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["PARQUET_PYTHON"] != nil))
+    func `the report is recomputed from the export`() throws {
+        let place = try place()
+        let references = try references(place)
+        try writeReports(place, references, opens: 40, played: 60)
+        #expect(try place.fanfare("events", "import", "reports.jsonl").status == 0)
+        for table in ["runs", "deliveries", "events", "devices", "timeline"] {
+            let written = try place.fanfare("export", table, "-o", "warehouse", "--json")
+            #expect(written.status == 0, "\(table): \(written.errors)")
+            for format in ["csv", "jsonl"] {
+                let other = try place.fanfare("export", table, "--format", format, "-o", format, "--json")
+                #expect(other.output == written.output, "\(table) \(format): \(other.errors)")
+            }
+        }
+        #expect(try place.fanfare("audit").output.contains("devices_exported"))
+        let text = try place.fanfare("report", "weekend", "--format", "json").output
+        try place.folder.write(text, to: "report.json")
+        let python = ProcessInfo.processInfo.environment["PARQUET_PYTHON"] ?? ""
+        let script = Installation.root.appending(path: "Tests/EndToEndTests/recompute_report.py").path
+        let page = Installation.root.appending(path: "Sources/Guide/Guide.docc/DataForAnalysts.md").path
+        let checked = try Program.run(
+            [script, place.folder.path, page], in: place.folder, program: URL(fileURLWithPath: python))
+        #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
+        #expect(checked.output.contains("the same"), "\(checked.output)")
+    }
+}

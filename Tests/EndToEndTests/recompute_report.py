@@ -1,0 +1,81 @@
+"""Recomputes a report from the exported tables, with pandas and with DuckDB, and compares every number."""
+import glob
+import json
+import os
+import sys
+
+import duckdb
+import pandas
+
+folder = sys.argv[1]
+report = json.load(open(f"{folder}/report.json"))
+
+
+def table(name):
+    pattern = f"{folder}/warehouse/{name}*.parquet" if name == "devices" else f"{folder}/warehouse/{name}/*/*.parquet"
+    files = sorted(glob.glob(pattern))
+    assert files, f"no files of {name}"
+    return pandas.concat([pandas.read_parquet(file) for file in files])
+
+
+def same(name, mine, theirs):
+    assert mine == theirs, f"{name}: {mine} from the export, {theirs} in the report"
+
+
+runs, deliveries, events = table("runs"), table("deliveries"), table("events")
+devices, timeline = table("devices"), table("timeline")
+counts = report["counts"]
+by_state = deliveries.state.value_counts()
+for state in ["accepted", "rejected", "unknown", "suppressed"]:
+    same(state, int(by_state.get(state, 0)), counts[state])
+    same(f"{state} of the run", int(runs[state].iloc[0]), counts[state])
+    same(f"{state} of the timeline", int(timeline[state].sum()), counts[state])
+same("audience", len(deliveries), counts["audience"])
+same("devices", len(devices), len(deliveries))
+for variant in report["by_variant"]:
+    rows = deliveries[deliveries.variant == variant["name"]]
+    same(f"variant {variant['name']}", int((rows.state == "accepted").sum()), variant["counts"]["accepted"])
+feedback = report["feedback"]
+opened = events[(events.type == "opened") & (events.run == report["run"])]
+same("opened", opened.device.nunique(), feedback["opened"]["devices"])
+by_variant = opened.merge(deliveries[["device", "variant"]], on="device").variant.value_counts()
+for variant in feedback["variants"]:
+    same(f"opened by {variant['name']}", int(by_variant.get(variant["name"], 0)), variant["share"]["devices"])
+assert set(deliveries.token if "token" in deliveries else []) == set()
+assert devices.token.isna().all(), "a token that nobody asked for"
+
+held_out = deliveries[deliveries.is_held_out]
+same("held out", len(held_out), int(((deliveries.state == "suppressed") & (deliveries.reason == "holdout")).sum()))
+played = events[(events.type == "converted") & (events.name == "played")]
+assert str(played.value.iloc[0]) == "2.500000", played.value.iloc[0]
+
+# DuckDB reads the partitions by name, and agrees.
+query = f"""
+    SELECT d.state, count(*), count(e.device) FILTER (WHERE e.type = 'opened')
+    FROM read_parquet('{folder}/warehouse/deliveries/*/*.parquet', hive_partitioning = true) AS d
+    LEFT JOIN '{folder}/warehouse/events/*/*.parquet' AS e ON e.run = d.run AND e.device = d.device
+    GROUP BY 1
+"""
+found = {state: (count, opens) for state, count, opens in duckdb.sql(query).fetchall()}
+same("accepted in DuckDB", found["accepted"][0], counts["accepted"])
+same("opened in DuckDB", sum(opens for _, opens in found.values()), feedback["opened"]["devices"])
+moment = duckdb.sql(f"SELECT typeof(settled_at) FROM '{folder}/warehouse/deliveries/*/*.parquet' LIMIT 1").fetchall()[0][0]
+same("type of a time", moment, "TIMESTAMP WITH TIME ZONE")
+
+# The other formats hold the same rows.
+for name, frame in [("runs", runs), ("deliveries", deliveries), ("events", events), ("timeline", timeline)]:
+    texts = pandas.concat([pandas.read_csv(file) for file in glob.glob(f"{folder}/csv/{name}/*/*.csv")])
+    lines = [json.loads(line) for file in glob.glob(f"{folder}/jsonl/{name}/*/*.jsonl") for line in open(file)]
+    same(f"rows of {name} in CSV", len(texts), len(frame))
+    same(f"rows of {name} in JSON Lines", len(lines), len(frame))
+    same(f"columns of {name}", list(texts.columns), list(frame.columns))
+    same(f"keys of {name}", list(lines[0]), list(frame.columns))
+
+# The questions of the guide run as they are written there.
+page = open(sys.argv[2]).read()
+questions = page.split("```sql\n")[1].split("```")[0].split(";\n")
+os.chdir(f"{folder}/warehouse")
+answers = [duckdb.sql(question).fetchall() for question in questions if question.strip()]
+same("questions", len(answers), 5)
+same("opened by variant", sum(row[2] for row in answers[3]), feedback["opened"]["devices"])
+print("the same")

@@ -1,0 +1,106 @@
+import Model
+import Store
+import Testing
+
+extension DeviceRegistryContract {
+    private static func opened(
+        _ run: Int64, _ device: Int64, _ kind: FeedbackKind = .opened, name: String = "", id: Int64 = 1,
+        at: Timestamp = noon + .seconds(90)
+    ) -> FeedbackEvent {
+        FeedbackEvent(
+            source: .push(run: run, device: device), kind: kind, name: name, id: (high: 0, low: id), at: at,
+            receivedAt: at)
+    }
+
+    private static func converted(
+        _ installation: String, id: Int64, value: Int64? = nil, at: Timestamp = noon + .seconds(600)
+    ) -> FeedbackEvent {
+        FeedbackEvent(
+            source: .installation(installation, topic: wendercast), kind: .converted, name: "played",
+            id: (high: .min, low: id), valueMicros: value, at: at, receivedAt: at)
+    }
+
+    private static func sent(_ store: any AllRoles, devices: Int, change: (inout Campaign) -> Void = { _ in })
+        async throws -> Int64
+    {
+        _ = try await store.importDevices(try (1...devices).map { try record($0) }, now: noon)
+        let run = try await store.startRun(try definition("run", change))
+        let lease = try await store.lease(
+            LeaseRequest(run: run, environment: .production, limit: devices, now: noon, owner: "a"))
+        _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon + .seconds(1))
+        return run
+    }
+
+    @PromiseList static var feedback: [Promise] {
+        Promise("each report about a push counts once, by the minute since the push was accepted") { store in
+            let run = try await sent(store, devices: 3)
+            let events = [
+                opened(run, 1), opened(run, 1, id: 2), opened(run, 1, .action, name: "save"),
+                opened(run, 2, at: noon + .seconds(7_300)), opened(run, 99), opened(run + 1, 2),
+            ]
+            let verdicts = try await store.recordFeedback(events)
+            #expect(
+                verdicts == [.recorded, .repeated, .recorded, .recorded, .unknownDevice, .unknownPush])
+            #expect(try await store.recordFeedback(events).filter { $0 == .recorded }.isEmpty)
+            let counts = try await store.feedbackCounts(ofRun: run)
+            #expect(counts.map(\.kind) == [.opened, .opened, .action])
+            #expect(counts.map(\.name) == ["", "", "save"])
+            #expect(counts.map(\.minute) == [1, 120, 1])
+            #expect(counts.map(\.events) == [1, 1, 1])
+            #expect(try await store.feedbackCounts(ofRun: run + 1) == [])
+        }
+        Promise("a report of an installation counts once for each id, and stays with its device") { store in
+            _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
+            let events = [
+                converted("install-1", id: 1, value: 4_990_000), converted("install-1", id: 1),
+                converted("install-1", id: 2),
+                converted("install-2", id: 1), converted("install-9", id: 1), converted("Bjørn \"ß\" \u{1F3A7}", id: 1),
+            ]
+            #expect(
+                try await store.recordFeedback(events)
+                    == [.recorded, .repeated, .recorded, .recorded, .unknownDevice, .unknownDevice])
+            let found = Collected<StoredFeedback>()
+            let day = noon..<noon + .seconds(86_400)
+            try await store.feedback(receivedIn: day) { found.add($0) }
+            #expect(found.all.map(\.device).sorted() == [1, 1, 2])
+            #expect(found.all.compactMap(\.valueMicros) == [4_990_000])
+            #expect(found.all.allSatisfy { $0.run == nil && $0.name == "played" && $0.kind == .converted })
+            // Nothing of a removed device is left.
+            _ = try await store.removeDevice(1, now: noon, by: "test")
+            let left = Collected<StoredFeedback>()
+            try await store.feedback(receivedIn: day) { left.add($0) }
+            #expect(left.all.map(\.device) == [2])
+            #expect(try await store.removeFeedback(receivedBefore: noon) == 0)
+            #expect(try await store.removeFeedback(receivedBefore: noon + .seconds(601)) == 1)
+        }
+        Promise("devices that are held out are compared as assigned, whatever became of the pushes") { store in
+            let run = try await sent(store, devices: 400) {
+                $0.holdoutPercent = 50
+                $0.variants = [
+                    Campaign.Variant(name: "a", weight: 1, template: "t"),
+                    Campaign.Variant(name: "b", weight: 1, template: "t"),
+                ]
+            }
+            let campaign = try #require(try await store.run(run)).definition.campaign
+            let split = CampaignSplit(campaign)
+            let heldOut = (1...400).filter { split.isHeldOut(Int64($0)) }
+            let treated = (1...400).filter { !split.isHeldOut(Int64($0)) }
+            let goal = FeedbackGoal(kind: .converted, name: "played", within: .seconds(3600))
+            var events = heldOut.prefix(5).map { converted("install-\($0)", id: 1) }
+            events += treated.prefix(20).map { converted("install-\($0)", id: 1, value: 1_000_000) }
+            // Twice, too late, and too early.
+            events += treated.prefix(3).map { converted("install-\($0)", id: 2) }
+            events.append(converted("install-\(treated[30])", id: 3, at: noon + .seconds(3600)))
+            events.append(converted("install-\(treated[31])", id: 3, at: noon - .seconds(1)))
+            _ = try await store.recordFeedback(events)
+            let arms = try await store.feedbackArms(ofRun: run, goal)
+            #expect(arms.heldOut.devices == heldOut.count && arms.heldOut.reached == 5)
+            #expect(arms.treated.devices == treated.count && arms.treated.reached == 20)
+            #expect(arms.treated.valueMicros == 20_000_000 && arms.heldOut.valueMicros == 0)
+            #expect(arms.variants.map(\.devices).reduce(0, +) == treated.count)
+            #expect(arms.variants.map(\.reached).reduce(0, +) == 20)
+            let other = FeedbackGoal(kind: .converted, name: "other", within: .seconds(3600))
+            #expect(try await store.feedbackArms(ofRun: run, other).treated.reached == 0)
+        }
+    }
+}
