@@ -133,8 +133,8 @@ final class Installation {
             try #require(ContinuousClock.now < deadline, "the simulator does not start: \(simulator.errors)")
             usleep(2_000)
         }
-        let endpoints = simulator.output.split(separator: "\n").filter { $0.hasPrefix("    ") }
-            .map { "    \($0)" }.joined(separator: "\n")
+        let endpoints = simulator.output.split(separator: "\n").filter { $0.hasPrefix("      ") }
+            .map { "  \($0)" }.joined(separator: "\n")
         return """
             store: \(store)
             campaigns: \(folder)/campaigns
