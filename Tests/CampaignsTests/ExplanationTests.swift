@@ -44,7 +44,7 @@ struct ExplanationTests {
                 "last registered, with token …00000001 (production)",
                 "c: accepted by APNs",
                 "held out by c, for comparison with devices that got the push",
-                "not in the audience of c: its present data do not meet `not everyone`",
+                "not in the audience of c: the device's present data do not meet `not everyone`",
                 "token gone since \(since.iso8601) (410 Unregistered, inactive since then); learned from c, run \(gone.id)",
                 "c: rejected by APNs: 410 Unregistered",
             ])

@@ -61,7 +61,7 @@ package enum CampaignKeys {
         "true: each push carries a reference with which the app reports opens. With arrivals, some devices report the "
             + "arrival, too.")
     static let conversion = Key(
-        "conversion", .conversion, "The event of the app that the campaign is for, counted after the push.")
+        "conversion", .conversion, "The campaign's goal: an event of the app, counted after the push.")
 
     /// The shape of the whole campaign file.
     package static let shape = ObjectShape(
@@ -79,8 +79,8 @@ package enum CampaignKeys {
         static let arrivals = Key(
             "arrivals", .percent(0...100),
             "The share of the devices that report the arrival. Their app needs a notification service extension, and the "
-                + "template mutable_content.")
-        static let shape = ObjectShape("feedback", "What the app reports.", [arrivals.shape])
+                + "template needs mutable_content: true.")
+        static let shape = ObjectShape("feedback", "The reports that the app sends.", [arrivals.shape])
     }
 
     enum Conversion {
@@ -90,7 +90,7 @@ package enum CampaignKeys {
             "within", .duration(.seconds(60) ... .seconds(30 * 86_400), example: "24h"),
             "The time after the push within which the event counts (default: 24h).")
         static let shape = ObjectShape(
-            "conversion", "The event that the campaign is for.", [event.shape, within.shape])
+            "conversion", "The goal of the campaign.", [event.shape, within.shape])
     }
 
     enum Pace {

@@ -167,7 +167,7 @@ package enum ConfigurationKeys {
             "The time for which per-token outcomes are kept.")
         static let events = Key(
             "events", .duration(.seconds(86_400) ... .seconds(36_500 * 86_400), example: "400d"),
-            "The time for which reports of apps are kept; the counts of runs stay (default: 400d).")
+            "The time for which reports of apps are kept (default: 400d). The counts of runs stay.")
         static let shape = ObjectShape(
             "retention", "How long Fanfare keeps data.", [outcomes.shape, events.shape])
     }

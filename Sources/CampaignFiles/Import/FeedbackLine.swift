@@ -73,9 +73,11 @@ struct FeedbackLineDecoder: RecordDecoder {
 
     private static func line(_ texts: [String: [UInt8]]) throws(LineFault) -> FeedbackLine {
         let text = { (name: String) in texts[name].map { String(decoding: $0, as: UTF8.self) } }
-        guard let id = text("id") else { throw LineFault(reason: "id is missing; the device makes it, a UUID") }
-        guard let uuid = UUID(uuidString: id) else { throw LineFault(reason: "id is not a UUID") }
-        guard let type = text("type") else { throw LineFault(reason: "type is missing") }
+        guard let id = text("id") else { throw LineFault(reason: "id is missing; give a UUID that the device created") }
+        guard let uuid = UUID(uuidString: id) else {
+            throw LineFault(reason: "id is not a UUID; give one that the device created")
+        }
+        guard let type = text("type") else { throw LineFault(reason: "type is missing; give one, such as opened") }
         guard let kind = FeedbackKind(name: type) else {
             let known = FeedbackKind.allCases.map(\.name).joined(separator: ", ")
             throw LineFault(reason: "unknown type \(quoted(type)); write one of \(known)")
@@ -108,7 +110,8 @@ struct FeedbackLineDecoder: RecordDecoder {
         case (nil, let id?, let topic?):
             return .installation(
                 try DeviceText.identifier(id[...], "installation_id"), topic: try DeviceText.topic(topic[...]).get())
-        case (nil, _, _): throw LineFault(reason: "give ref, or installation_id and topic")
+        case (nil, _, _):
+            throw LineFault(reason: "the report names no push and no device; give ref, or installation_id and topic")
         default: throw LineFault(reason: "give ref, or installation_id and topic, but not both")
         }
     }
@@ -199,7 +202,7 @@ package enum FeedbackBody {
             case UInt8(ascii: "\"") where depth >= 2: isInText.toggle()
             case _ where isInText: break
             case UInt8(ascii: "["), UInt8(ascii: "{"):
-                if isClosed { throw LineFault(reason: "text after the JSON array") }
+                if isClosed { throw LineFault(reason: "text follows the JSON array; remove it") }
                 depth += 1
                 if depth == 2 { start = index }
             case UInt8(ascii: "]"), UInt8(ascii: "}"):
@@ -207,11 +210,14 @@ package enum FeedbackBody {
                 if depth == 1 { found.append((found.count + 1, start..<index + 1)) }
                 isClosed = depth <= 0
             case UInt8(ascii: ","), 0x20, 0x09, 0x0A, 0x0D: break
-            default: if depth < 2 { throw LineFault(reason: "the JSON array holds something that is not an object") }
+            default:
+                if depth < 2 {
+                    throw LineFault(reason: "an element of the JSON array is not an object; write each report as {...}")
+                }
             }
             index += 1
         }
-        guard isClosed, depth == 0 else { throw LineFault(reason: "the JSON array is not closed") }
+        guard isClosed, depth == 0 else { throw LineFault(reason: "the JSON array is not closed; end it with ]") }
         return found
     }
 }

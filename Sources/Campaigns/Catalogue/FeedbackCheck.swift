@@ -11,7 +11,7 @@ enum FeedbackCheck {
             problems.append(
                 Diagnostic(
                     path: path, what: "feedback with push_type \(campaign.pushType.rawValue)",
-                    advice: "remove feedback; apps can report about alert and background pushes"))
+                    advice: "remove feedback; apps can report only about alert and background pushes"))
         }
         for template in templates {
             if template.custom.contains(where: { $0.key == CampaignFeedback.payloadKey }) {

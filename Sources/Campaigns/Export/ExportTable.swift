@@ -10,8 +10,8 @@ package enum ExportTable: String, CaseIterable, Hashable, Sendable {
         case .runs: "A run: one start of a campaign. Runs of tests are left out."
         case .deliveries: "A run's push to one device."
         case .events: "A report of an app about a push or a person."
-        case .devices: "A device as it is now. Without partitions."
-        case .timeline: "An interval of a run, with what APNs answered in it."
+        case .devices: "A device as it is now. All devices are in one file."
+        case .timeline: "An interval of a run, with the responses of APNs in that interval."
         }
     }
 
@@ -76,10 +76,11 @@ extension ExportTable {
 
     fileprivate static let runColumns = [
         runID, campaign,
-        ExportColumn("occurrence", .text, "What the run is about, such as the planned time or an episode."),
-        ExportColumn("topic", .word, "The app, with the suffix of the push type."),
+        ExportColumn(
+            "occurrence", .text, "The name of the run within its campaign, such as the planned time or an episode."),
+        ExportColumn("topic", .word, "The topic: the app’s bundle id, with the suffix of the push type."),
         ExportColumn("push_type", .word, "The push type of APNs."),
-        ExportColumn("state", .word, "`finished`, `cancelled`, `failed`, or a state before the end."),
+        ExportColumn("state", .word, "`finished`, `cancelled`, `failed`, or the state of a run that has not ended."),
         ExportColumn("created_at", .time, "When the run was created."),
         ExportColumn("started_at", .time, "When sending began.", orNothing: true),
         ExportColumn("finished_at", .time, "When the run ended.", orNothing: true),
@@ -88,15 +89,17 @@ extension ExportTable {
         ExportColumn("rejected", .integer, "Pushes that APNs rejected for good."),
         ExportColumn("unknown", .integer, "Pushes without a response. They may have arrived."),
         ExportColumn("suppressed", .integer, "Pushes that were not sent."),
-        ExportColumn("pending", .integer, "Pushes that are not settled yet, in flight or waiting."),
-        ExportColumn("holdout_percent", .number, "The share that is held out, in percent.", orNothing: true),
+        ExportColumn("pending", .integer, "Pushes without an outcome yet: in flight or waiting."),
+        ExportColumn(
+            "holdout_percent", .number, "The share of the audience that is held out, in percent.", orNothing: true),
         ExportColumn("is_correction", .boolean, "Whether the run corrects another one."),
     ]
 
     fileprivate static let deliveryColumns = [
         runID, campaign, device,
         ExportColumn(
-            "installation_id", .text, "The app’s own id. Absent if the device was removed.", orNothing: true),
+            "installation_id", .text, "The installation’s id, which the app chose. Absent if the device was removed.",
+            orNothing: true),
         environment,
         ExportColumn("locale", .word, "The device’s language when the audience was frozen.", orNothing: true),
         ExportColumn("text_locale", .word, "The language of the text that was sent.", orNothing: true),
@@ -104,40 +107,42 @@ extension ExportTable {
         ExportColumn("variant", .word, "The variant, in a campaign with variants.", orNothing: true),
         ExportColumn("state", .word, "`accepted`, `rejected`, `unknown`, `suppressed` or `pending`."),
         ExportColumn("status", .integer, "APNs’ HTTP status. Absent without a response.", orNothing: true),
-        ExportColumn("reason", .word, "APNs’ or Fanfare’s reason.", orNothing: true),
-        ExportColumn("attempts", .integer, "The number of requests."),
+        ExportColumn("reason", .word, "The reason for the outcome, from APNs or Fanfare.", orNothing: true),
+        ExportColumn("attempts", .integer, "How many times the push was sent to APNs."),
         ExportColumn("doubts", .integer, "Requests without a response. If above 0, the push may have arrived."),
         ExportColumn("settled_at", .time, "When the outcome was known.", orNothing: true),
-        ExportColumn("is_held_out", .boolean, "Whether the hash put the device into the holdout."),
+        ExportColumn("is_held_out", .boolean, "Whether the device is assigned to the holdout, which gets no push."),
     ]
 
     fileprivate static let eventColumns = [
         device,
         ExportColumn("run", .integer, "The run of the push. Absent if the report names no push.", orNothing: true),
-        ExportColumn("type", .word, "`arrived`, `opened`, `action`, `dismissed`, `converted` and so on."),
+        ExportColumn(
+            "type", .word,
+            "`arrived`, `opened`, `action`, `dismissed`, `converted`, `alerts_on`, `alerts_off` or `app_started`."),
         ExportColumn("name", .text, "The name of an action or a conversion.", orNothing: true),
         ExportColumn("value", .decimal, "The value of a conversion, in the app’s unit.", orNothing: true),
-        ExportColumn("happened_at", .time, "When it happened, by the server’s clock."),
-        ExportColumn("received_at", .time, "When the report arrived. The partition is the day of this time."),
+        ExportColumn("happened_at", .time, "When the event happened, by the server’s clock."),
+        ExportColumn("received_at", .time, "When the report arrived. Its day is in the name of the folder."),
     ]
 
     fileprivate static let deviceColumns = [
         device,
-        ExportColumn("installation_id", .text, "The app’s own id.", orNothing: true),
+        ExportColumn("installation_id", .text, "The installation’s id, which the app chose.", orNothing: true),
         ExportColumn("user_id", .text, "The person’s id in your systems.", orNothing: true),
-        ExportColumn("topic", .word, "The app, with the suffix of the push type."), environment,
+        ExportColumn("topic", .word, "The topic: the app’s bundle id, with the suffix of the push type."), environment,
         ExportColumn("status", .word, "`active`, `suspended` or `gone`."),
         ExportColumn("status_reason", .word, "APNs’ reason for a status other than active.", orNothing: true),
         ExportColumn("status_at", .time, "When the status changed.", orNothing: true),
-        ExportColumn("locale", .word, "The language tag.", orNothing: true),
-        ExportColumn("time_zone", .word, "The IANA time zone.", orNothing: true),
+        ExportColumn("locale", .word, "The language, such as pt-BR.", orNothing: true),
+        ExportColumn("time_zone", .word, "The time zone, such as Europe/Berlin.", orNothing: true),
         ExportColumn("country", .word, "The country’s code.", orNothing: true),
         ExportColumn("app_version", .word, "The app’s version.", orNothing: true),
         ExportColumn("os_version", .word, "The system’s version.", orNothing: true),
         ExportColumn("model", .word, "The device’s model.", orNothing: true),
         ExportColumn("alerts_allowed", .boolean, "Whether the person allows alerts.", orNothing: true),
         ExportColumn("registered_at", .time, "When the app registered the device.", orNothing: true),
-        ExportColumn("last_seen_at", .time, "When the app was last seen on it.", orNothing: true),
+        ExportColumn("last_seen_at", .time, "When the app was last seen on the device.", orNothing: true),
         ExportColumn("tags", .text, "The tags, in order, separated by semicolons.", orNothing: true),
         ExportColumn("token", .text, "The whole token, only with --with-tokens.", orNothing: true),
     ]

@@ -153,12 +153,12 @@ private struct GoalText {
     var summary: String {
         let within = WrittenDuration.text(.seconds(report.withinSeconds))
         guard report.isFinal || report.lookedAtSeconds > 0 else {
-            return "\(report.event) within \(within): the first figures come an hour after the start"
+            return "\(report.event) within \(within): the first figures come an hour after the start of the run"
         }
         let start = "\(report.event) within \(within): \(Self.share(report.treated)) of the devices that were sent to"
         guard let heldOut = report.heldOut else { return start + early }
         guard let difference = report.difference, let low = report.low, let high = report.high else {
-            return start + "; no device was held out" + early
+            return start + "; no device was held out, so there is no comparison" + early
         }
         let compared = "\(start), \(Self.share(heldOut)) of those held out. "
         let interval = "\(Self.points(low)) to \(Self.points(high)) points"
@@ -167,14 +167,16 @@ private struct GoalText {
             ? "The push made \(Self.points(difference)) points more do it (\(interval))"
             : high < 0
                 ? "The push made \(Self.points(-difference)) points fewer do it (\(interval))"
-                : "No difference is certain (\(interval))"
-        let power = report.detectable.map { "; this holdout can see a difference of \(Self.points($0)) points or more" }
+                : "Chance alone may explain the difference (\(interval))"
+        let power = report.detectable.map {
+            "; this holdout can show a difference of \(Self.points($0)) points or more"
+        }
         return compared + finding + (power ?? "") + early
     }
 
     private var early: String {
         guard !report.isFinal else { return "" }
-        return "; an early look, \(WrittenDuration.text(.seconds(report.lookedAtSeconds))) after the start"
+        return "; an early result, \(WrittenDuration.text(.seconds(report.lookedAtSeconds))) after the start"
     }
 
     private static func share(_ share: FeedbackReport.Share) -> String {

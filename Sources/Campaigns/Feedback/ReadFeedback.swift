@@ -110,7 +110,9 @@ struct VariantComparison {
             differences.allSatisfy({ $0.interval.lowerBound > 0 })
         else { return "No winner yet: the opens of \(best.name) and \(second.name) may differ by chance" }
         let (low, high) = (closest.interval.lowerBound * 100, closest.interval.upperBound * 100)
-        return String(format: "%@ was opened by %.1f to %.1f points more than %@", best.name, low, high, second.name)
+        return String(
+            format: "%@ was opened more often, by %.1f to %.1f percentage points, than %@", best.name, low, high,
+            second.name)
     }
 }
 

@@ -113,8 +113,9 @@ package struct RecordFeedback: Sendable {
             switch verdict {
             case .recorded: result.recorded += 1
             case .repeated: result.repeated += 1
-            case .unknownDevice: result.reject(number, "no such device, or it was removed")
-            case .unknownPush: result.reject(number, "the push's run is not in the store")
+            case .unknownDevice: result.reject(number, "the device is not registered, or was removed")
+            case .unknownPush:
+                result.reject(number, "the run of this push is not in the store, so the report is not counted")
             }
         }
     }
@@ -128,7 +129,13 @@ package struct RecordFeedback: Sendable {
         case .reference(let text):
             guard let push = key.reference(text), let topic = try await topics.topic(of: push.run, in: store),
                 sees(topic)
-            else { return .failure(LineFault(reason: "ref is not the reference of a push of this app")) }
+            else {
+                return .failure(
+                    LineFault(
+                        reason:
+                            "ref is not the reference of a push of this app; send fanfare.r from the payload unchanged")
+                )
+            }
             source = .push(run: push.run, device: push.device)
         case .installation(let id, let topic):
             guard sees(topic) else {
@@ -139,10 +146,12 @@ package struct RecordFeedback: Sendable {
         // A device that says when it sent the report shows by how much its clock is wrong.
         let at = report.at.map { at in report.sentAt.map { at + (received - $0) } ?? at } ?? received
         guard at >= received - Self.ageMax else {
-            return .failure(LineFault(reason: "older than 7 days, so it is not counted"))
+            return .failure(LineFault(reason: "the report is older than 7 days, so it is not counted"))
         }
         guard at <= received + Self.aheadMax else {
-            return .failure(LineFault(reason: "more than 10 minutes in the future; check at and sent_at"))
+            return .failure(
+                LineFault(
+                    reason: "the report is more than 10 minutes in the future; check the fields `at` and `sent_at`"))
         }
         return .success(
             FeedbackEvent(

@@ -174,10 +174,12 @@ package struct Explanation: Hashable, Sendable {
     private static func reason(_ unmet: [AudienceExpression]?) -> String {
         guard let unmet else { return "" }
         guard !unmet.isEmpty else {
-            return ": its present data meet every condition; they changed, or it registered, after the run started"
+            return
+                ": the device's present data meet every condition; the data changed, or the device registered, after the run "
+                + "started"
         }
         let conditions = unmet.map { "`\($0.text)`" }.joined(separator: " and ")
-        return ": its present data do not meet \(conditions)"
+        return ": the device's present data do not meet \(conditions)"
     }
 
     private static func standing(_ history: DeviceHistory, _ cap: FrequencyCap, _ now: Timestamp) -> String {

@@ -62,7 +62,7 @@ package struct SendTest: Sendable {
             guard approvals == nil || isNamed else {
                 throw Failure(
                     .refused,
-                    "with `approvals`, a test reaches only the devices that are named for tests: name this one on the Setup page, or write "
+                    "nothing was sent: with `approvals`, tests reach only test devices; add this one on the Setup page, or write "
                         + "`test_devices: {Anna: INSTALLATION}` in the configuration"
                 )
             }

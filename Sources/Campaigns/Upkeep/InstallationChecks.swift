@@ -42,7 +42,8 @@ struct FileChecks {
             let isService = configuration.campaigns == "/etc/fanfare/campaigns"
             let way =
                 isService
-                ? "copy one from /usr/share/fanfare/campaigns" : "`fanfare init examples` writes one into a new folder"
+                ? "copy an example from /usr/share/fanfare/campaigns"
+                : "`fanfare init examples` writes one into a new folder"
             return [.warning(.files, "no campaign yet in \(configuration.campaigns); \(way)")]
         } catch {
             return Finding.sentences(of: error).map { .wrong(.files, $0) }

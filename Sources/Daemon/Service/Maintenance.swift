@@ -79,12 +79,12 @@ struct Maintenance: Sendable {
             let count = try await store.removeFeedback(receivedBefore: now - retention().events)
             guard count > 0 else { return }
             logger.notice(
-                "reports of apps past their retention deleted; the counts of runs remain",
+                "deleted the reports of apps that are past their retention; the counts of runs remain",
                 metadata: .facts([.reports: "\(count)"]))
         } catch is CancellationError {
         } catch {
             logger.error(
-                "reports of apps past their retention were not deleted; retrying next night",
+                "could not delete the reports of apps that are past their retention; retrying next night",
                 metadata: .facts([.error: "\(error)"]))
         }
     }

@@ -15,9 +15,9 @@ struct FeedbackOperations: Sendable {
                 "Records what became of pushes and what people did: at most \(RecordFeedback.reportsMax) reports and "
                 + "\(RecordFeedback.bytesMax / 1000) KB, as a JSON array or as JSON Lines, with or without gzip. A report "
                 + "about a push has its `ref`, from `fanfare.r` in the payload; the others have `installation_id` and "
-                + "`topic`. Repeating a report changes nothing. A bad report does not stop the others. Responds when "
+                + "`topic`. A report that is sent twice is counted once. A bad report does not stop the others. Responds when "
                 + "the reports are stored.",
-            permission: .register, body: .jsonLines(FeedbackReportBody.self),
+            permission: .register, body: .json([FeedbackReportBody].self),
             answers: [.init(.ok, "The counts, and each rejected report.", .json(FeedbackResult.self))],
             problems: [
                 .badRequest, .contentTooLarge, .unsupportedMediaType, .unprocessableContent, .serviceUnavailable,
@@ -40,7 +40,9 @@ struct FeedbackOperations: Sendable {
             case .whole(let inflated): return inflated
             case .tooLarge:
                 throw Problem.tooLarge("the body is larger than \(RecordFeedback.bytesMax) bytes when it is unpacked")
-            case .broken: throw Problem(400, "bad_request", "Bad Request", "the body is not gzip")
+            case .broken:
+                throw Problem(
+                    400, "bad_request", "Bad Request", "the body is not gzip, although Content-Encoding says so")
             }
         case let other?:
             throw Problem(

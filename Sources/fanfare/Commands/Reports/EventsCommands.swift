@@ -13,7 +13,7 @@ struct EventsCommand: AsyncParsableCommand {
 
 struct EventsImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Record the reports of a file: opens, actions, conversions.",
+        commandName: "import", abstract: "Record the reports in a file: opens, actions, conversions.",
         discussion: """
             For teams whose app already has analytics. The file is CSV with the columns id, type, ref, installation_id, \
             topic, name, value, at and sent_at, or JSON Lines with these fields. A report about a push needs ref; the others \
@@ -31,7 +31,9 @@ struct EventsImportCommand: AsyncParsableCommand {
         let session = try await settings.session()
         let feedback = session.useCases.feedback
         let path = RejectsPath.path(for: file, named: rejects)
-        let (result, counts) = try await Interruptible.run("run the same command again; what is recorded stays") {
+        let (result, counts) = try await Interruptible.run(
+            "run the same command again; recorded reports are not counted twice"
+        ) {
             try await feedback.importFile(file, rejectsPath: path, by: session.actor)
         }
         Console.print(json ? try ResultJSON.text(result) : Self.text(result, counts, path))

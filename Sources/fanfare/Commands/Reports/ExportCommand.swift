@@ -11,7 +11,7 @@ extension ExportFormat: ExpressibleByArgument {}
 
 struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "export", abstract: "Write typed tables for analysts, a file for each day and run.",
+        commandName: "export", abstract: "Write tables for analysts, a file for each day and run.",
         discussion: """
             The folders are named as DuckDB, Spark and pandas read them: DIR/deliveries/day=2026-11-27/run-7.parquet. An \
             existing file is replaced, so repeat the command with --since to keep a copy up to date. Days are in UTC. \
@@ -25,16 +25,19 @@ struct ExportCommand: AsyncParsableCommand {
     @Argument(help: "runs, deliveries, events, devices or timeline.") var table: ExportTable
     @Option(name: .shortAndLong, help: "The folder to write to.", completion: .directory) var output: String
     @Option(help: "parquet, csv or jsonl.") var format = ExportFormat.parquet
-    @Option(help: "Only runs created, or reports received, since a date, a time or an age such as 7d.") var since:
-        String?
-    @Option(help: "Only the run with this number.") var run: Int64?
-    @Flag(help: "Write the whole tokens of devices, too; the audit log records it.") var withTokens = false
+    @Option(
+        help: "Export only runs created, or reports received, since this date or time, or within an age such as 7d.")
+    var since: String?
+    @Option(help: "Export only the run with this number.") var run: Int64?
+    @Flag(help: "Also write the whole tokens of devices; the audit log records the export.") var withTokens = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
-        guard !withTokens || table == .devices else { throw ValidationError("--with-tokens is for devices") }
+        guard !withTokens || table == .devices else {
+            throw ValidationError("--with-tokens is only for the table devices; remove it")
+        }
         guard table != .devices || since == nil && run == nil else {
-            throw ValidationError("devices are exported as they are now, without --since and --run")
+            throw ValidationError("the table devices has devices as they are now; remove --since and --run")
         }
     }
 
@@ -54,7 +57,7 @@ struct ExportCommand: AsyncParsableCommand {
         Console.print(
             json
                 ? try ResultJSON.text(result)
-                : "\(written.rows.counted("row")) in \(written.files.counted("file")) below \(folder)")
+                : "\(written.rows.counted("row")) in \(written.files.counted("file")) under \(folder)")
     }
 
     private static func moment(_ text: String, _ now: Timestamp) throws -> Timestamp {
