@@ -1,4 +1,5 @@
 package import Model
+import Platform
 
 /// A payload for one locale, complete except for the parts that depend on the device or the time. If there are no such
 /// parts, all devices get the same bytes.
@@ -29,8 +30,9 @@ package struct PayloadPrototype: Hashable, Sendable {
 
         /// The reference in a push that no run sends. It has the right length, and no server accepts it.
         fileprivate static let sample = Reference(
-            text: Array(repeating: UInt8(ascii: "A"), count: bytesCount), asksArrival: false)
-        fileprivate static let bytesCount = 22
+            text: Array(repeating: UInt8(ascii: "A"), count: PushReference.textCount), asksArrival: false)
+        /// The reference with its quotes.
+        fileprivate static let bytesCount = PushReference.textCount + 2
     }
 
     /// The value of `fanfare` after the reference, if the device is asked to report the arrival.
@@ -111,7 +113,7 @@ package struct PayloadPrototype: Hashable, Sendable {
             case .bytes, .field: sum
             case .badge: sum + 1
             case .secondsAfterSending: sum + 10
-            case .reference: sum + Reference.bytesCount + 2
+            case .reference: sum + Reference.bytesCount
             }
         }
     }
@@ -125,7 +127,7 @@ package struct PayloadPrototype: Hashable, Sendable {
             case .field: sum + fieldMaxBytes
             case .badge: sum + 5
             case .secondsAfterSending: sum + 10
-            case .reference: sum + Reference.bytesCount + 2 + Self.arrivalMember.count
+            case .reference: sum + Reference.bytesCount + Self.arrivalMember.count
             }
         }
     }

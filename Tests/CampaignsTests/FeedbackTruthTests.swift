@@ -49,7 +49,7 @@ struct FeedbackTruthTests {
             if interval(24 * Self.hour, Proportion.z95)?.contains(rate - base) == true { covered += 1 }
             let areAllRight = looks.allSatisfy { seconds in
                 let truth = Self.chance(rate, after: seconds) - Self.chance(base, after: seconds)
-                return interval(seconds, FeedbackLook.z)?.contains(truth) == true
+                return interval(seconds, FeedbackLook.earlyZ)?.contains(truth) == true
             }
             if areAllRight { coveredEarly += 1 }
         }

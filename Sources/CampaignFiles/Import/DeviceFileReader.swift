@@ -60,20 +60,11 @@ package struct DeviceFileReader: Sendable {
     ///
     /// - Returns: also the names in the header of CSV; `nil` for JSON Lines.
     func opened() throws(ImportError) -> (LineCutter, DeviceLineDecoder, header: [String]?) {
-        var source = try ByteSource(path: path)
-        try source.skipMark()
-        let first = try source.peek()
-        let guessed: ImportFormat = first == UInt8(ascii: "{") ? .jsonLines : .csv
-        switch format ?? guessed {
-        case .jsonLines: return (LineCutter(source, format: .lines), decoder(columns: nil), nil)
-        case .csv:
-            let line = source.bytes[source.start...].prefix { $0 != 0x0A && $0 != 0x0D }
-            var cutter = LineCutter(source, format: .csv(delimiter: CSVHeader.delimiter(of: line)))
-            let names = try CSVHeader.names(&cutter)
-            let columns = try CSVHeader.columns(
-                names, path: cutter.path, line: cutter.line, leavesOutUnknown: leavesOutUnknown)
-            return (cutter, decoder(columns: columns), names)
-        }
+        let (cutter, header) = try LineCutter.opened(path, format: format)
+        guard let names = header else { return (cutter, decoder(columns: nil), nil) }
+        let columns = try CSVHeader.columns(
+            names, path: cutter.path, line: cutter.line, leavesOutUnknown: leavesOutUnknown)
+        return (cutter, decoder(columns: columns), names)
     }
 
     private func decoder(columns: [DeviceColumn]?) -> DeviceLineDecoder {

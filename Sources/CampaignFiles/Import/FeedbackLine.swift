@@ -242,18 +242,11 @@ package struct FeedbackFileReader: Sendable {
     }
 
     private func list() throws(ImportError) -> ListReader<FeedbackLineDecoder> {
-        var source = try ByteSource(path: path)
-        try source.skipMark()
-        guard try source.peek() != UInt8(ascii: "{") else {
-            let cutter = LineCutter(source, format: .lines)
-            return try ListReader(cutter, FeedbackLineDecoder(header: nil), path: path, rejectsPath: rejectsPath)
-        }
-        let first = source.bytes[source.start...].prefix { $0 != 0x0A && $0 != 0x0D }
-        var cutter = LineCutter(source, format: .csv(delimiter: CSVHeader.delimiter(of: first)))
-        let names = try CSVHeader.names(&cutter)
+        let (cutter, header) = try LineCutter.opened(path)
+        let names = header ?? []
         if let odd = names.first(where: { !FeedbackLineDecoder.columns.contains($0) }) {
             throw .header(["\(cutter.path):\(cutter.line):1: error: \(FeedbackLineDecoder.unknown(odd))"])
         }
-        return try ListReader(cutter, FeedbackLineDecoder(header: names), path: path, rejectsPath: rejectsPath)
+        return try ListReader(cutter, FeedbackLineDecoder(header: header), path: path, rejectsPath: rejectsPath)
     }
 }

@@ -33,6 +33,27 @@ struct LineCutter {
         self.format = format
     }
 
+    /// Opens a file, and returns a cutter at its first record.
+    ///
+    /// - Parameter format: `nil` means JSON Lines if the file begins with `{`, otherwise CSV.
+    /// - Returns: also the names in the header of CSV; `nil` for JSON Lines.
+    static func opened(
+        _ path: String, format: ImportFormat? = nil
+    ) throws(ImportError) -> (cutter: LineCutter, header: [String]?) {
+        var source = try ByteSource(path: path)
+        try source.skipMark()
+        let first = try source.peek()
+        let guessed: ImportFormat = first == UInt8(ascii: "{") ? .jsonLines : .csv
+        switch format ?? guessed {
+        case .jsonLines: return (LineCutter(source, format: .lines), nil)
+        case .csv:
+            let line = source.bytes[source.start...].prefix { $0 != 0x0A && $0 != 0x0D }
+            var cutter = LineCutter(source, format: .csv(delimiter: CSVHeader.delimiter(of: line)))
+            let names = try CSVHeader.names(&cutter)
+            return (cutter, names)
+        }
+    }
+
     var bytes: [UInt8] { source.bytes }
     var path: String { source.path }
 

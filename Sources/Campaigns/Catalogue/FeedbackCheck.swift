@@ -1,6 +1,5 @@
 import CampaignFiles
 import Model
-import Rendering
 
 /// The rules between a campaign's `feedback` and its templates.
 enum FeedbackCheck {

@@ -5,13 +5,13 @@ import Store
 extension FeedbackReport {
     /// The report in words, one row for each figure, for a terminal, a page and a file.
     package var rows: [(name: String, text: String)] {
-        var rows = [(name: "Opened", text: Self.text(opened, "accepted"))]
+        var rows = [(name: "Opened", text: Self.text(opened))]
         if let delay {
             let (half, most) = (Self.minutes(delay.half), Self.minutes(delay.most))
             rows.append(("How soon", "half of the opens within \(half), nine of ten within \(most)"))
         }
-        if dismissed.devices > 0 { rows.append(("Dismissed", Self.text(dismissed, "accepted"))) }
-        for action in actions { rows.append(("Button \(action.name)", Self.text(action.share, "accepted"))) }
+        if dismissed.devices > 0 { rows.append(("Dismissed", Self.text(dismissed))) }
+        for action in actions { rows.append(("Button \(action.name)", Self.text(action.share))) }
         if let arrivals {
             rows.append(
                 (
@@ -20,16 +20,16 @@ extension FeedbackReport {
                         + "(\(arrivals.askedPercent)%)"
                 ))
         }
-        for variant in variants { rows.append(("Variant \(variant.name)", Self.text(variant.share, "accepted"))) }
+        for variant in variants { rows.append(("Variant \(variant.name)", Self.text(variant.share))) }
         if let variantsSummary { rows.append(("Variants", variantsSummary)) }
         if let conversion { rows.append(("Goal", conversion.summary)) }
         if let alertsOff { rows.append(("Alerts off", alertsOff.summary)) }
         return rows
     }
 
-    private static func text(_ share: Share, _ group: String) -> String {
+    private static func text(_ share: Share) -> String {
         guard let percent = share.percent else { return "no push was accepted" }
-        return String(format: "%.2f%% (%@ of %@ %@)", percent, share.devices.grouped, share.of.grouped, group)
+        return String(format: "%.2f%% (%@ of %@ accepted)", percent, share.devices.grouped, share.of.grouped)
     }
 
     /// The end of the interval that begins at a minute.

@@ -96,47 +96,64 @@ package struct GoalReport: Codable, Hashable, Sendable {
     package var lookedAtSeconds: Int64
     package var summary: String
 
-    init(_ goal: FeedbackGoal, _ arms: FeedbackArms, isFinal: Bool, looked: Duration, hasHoldout: Bool) {
+    init(_ look: FeedbackLook, _ arms: FeedbackArms, hasHoldout: Bool) {
+        let goal = look.goal
         event = goal.kind == .converted ? goal.name : goal.kind.name
         withinSeconds = goal.within.components.seconds
         let (treated, heldOut) = (Proportion(arms.treated), Proportion(arms.heldOut))
         self.treated = FeedbackReport.Share(treated)
-        self.isFinal = isFinal
-        lookedAtSeconds = looked.components.seconds
+        isFinal = look.isFinal
+        lookedAtSeconds = look.counted?.within.components.seconds ?? 0
         let hasValue = arms.treated.valueMicros != 0 || arms.heldOut.valueMicros != 0
         treatedValue = hasValue ? Double(arms.treated.valueMicros) / 1e6 : nil
         summary = ""
-        guard hasHoldout else {
-            summary = GoalText(self).summary
-            return
+        if hasHoldout {
+            self.heldOut = FeedbackReport.Share(heldOut)
+            heldOutValue = hasValue ? Double(arms.heldOut.valueMicros) / 1e6 : nil
+            if let found = RateDifference(treated, minus: heldOut, z: look.z) {
+                difference = FeedbackReport.Share.percent(found.difference)
+                low = FeedbackReport.Share.percent(found.interval.lowerBound)
+                high = FeedbackReport.Share.percent(found.interval.upperBound)
+            }
+            detectable = RateDifference.detectable(
+                treated: treated.total, heldOut: heldOut.total, base: heldOut.rate ?? 0
+            ).map(FeedbackReport.Share.percent)
         }
-        self.heldOut = FeedbackReport.Share(heldOut)
-        heldOutValue = hasValue ? Double(arms.heldOut.valueMicros) / 1e6 : nil
-        let z = isFinal ? Proportion.z95 : FeedbackLook.z
-        if let found = RateDifference(treated, minus: heldOut, z: z) {
-            difference = FeedbackReport.Share.percent(found.difference)
-            low = FeedbackReport.Share.percent(found.interval.lowerBound)
-            high = FeedbackReport.Share.percent(found.interval.upperBound)
-        }
-        detectable = RateDifference.detectable(
-            treated: treated.total, heldOut: heldOut.total, base: heldOut.rate ?? 0
-        ).map(FeedbackReport.Share.percent)
         summary = GoalText(self).summary
     }
 }
 
-/// The times after the start at which a comparison that is not final is looked at: after 1, 2, 4, 8 and more hours.
+/// A look at a goal. Until the goal's time has passed, a comparison is looked at after 1, 2, 4, 8 and more hours.
 ///
 /// Someone who looks at every figure sees at most ten intervals before the final one. Each of them covers the truth
 /// with a probability of 99.5 %, so all of them together do with at least 95 %.
-package enum FeedbackLook {
+struct FeedbackLook {
     private static let first: Duration = .seconds(3600)
     private static let looksMax = 10
     /// The two-sided 99.5 % quantile of the normal distribution.
-    package static let z = 2.807_033_768_343_804
+    static let earlyZ = 2.807_033_768_343_804
+
+    let goal: FeedbackGoal
+    /// Whether the goal's time has passed for all devices.
+    let isFinal: Bool
+    /// The goal up to this look; `nil` before the first one.
+    let counted: FeedbackGoal?
+
+    init(_ goal: FeedbackGoal, _ run: Run, now: Timestamp) {
+        self.goal = goal
+        // In a run by each device's clock, the last wave starts up to a day after the first.
+        let spread: Duration = run.definition.campaign.schedule?.zone == .recipient ? .seconds(86_400) : .zero
+        let passed = now - (run.startedAt ?? run.createdAt)
+        isFinal = run.state.isFinal && passed >= goal.within + spread
+        var counted = goal
+        if !isFinal { counted.within = min(goal.within, Self.latest(at: passed) ?? .zero) }
+        self.counted = counted.within > .zero ? counted : nil
+    }
+
+    var z: Double { isFinal ? Proportion.z95 : Self.earlyZ }
 
     /// Returns the latest look at or before a time, or `nil` if there was none.
-    package static func latest(at time: Duration) -> Duration? {
+    static func latest(at time: Duration) -> Duration? {
         guard time >= first else { return nil }
         var look = first
         for _ in 1..<looksMax where look * 2 <= time { look *= 2 }

@@ -6,46 +6,37 @@ package import Store
 package struct ReadFeedback: Sendable {
     private static let alertsOffWithin: Duration = .seconds(86_400)
 
-    private let store: any FeedbackLog & OutcomeReader
+    private let store: any FeedbackLog
 
-    package init(store: any FeedbackLog & OutcomeReader) { self.store = store }
+    package init(store: any FeedbackLog) { self.store = store }
 
     /// Returns `nil` if the campaign asks for no feedback. Reads all deliveries of the run if the campaign has a goal
     /// or a holdout.
-    package func report(of run: Run, now: Timestamp) async throws -> FeedbackReport? {
+    ///
+    /// - Parameter accepted: the accepted pushes by variant, from the run's report.
+    package func report(of run: Run, accepted: [String: Int], now: Timestamp) async throws -> FeedbackReport? {
         let campaign = run.definition.campaign
-        guard !run.isTest, campaign.feedback != nil || campaign.conversion != nil else { return nil }
-        let cells = try await store.feedbackCounts(ofRun: run.id)
-        let variants = campaign.variants.isEmpty ? [] : try await store.report(run.id).byVariant
-        var report = Self.counts(cells, run, variants: variants)
+        guard !run.isTest, campaign.hasFeedback else { return nil }
+        var report = Self.counts(try await store.feedbackCounts(ofRun: run.id), run, accepted)
         let hasHoldout = campaign.holdoutPercent ?? 0 > 0
-        if let goal = campaign.conversion {
-            report.conversion = try await compare(
-                FeedbackGoal(kind: .converted, name: goal.event, within: goal.within), run, hasHoldout, now)
+        let look = { (goal: FeedbackGoal) in FeedbackLook(goal, run, now: now) }
+        let conversion = campaign.conversion.map {
+            look(FeedbackGoal(kind: .converted, name: $0.event, within: $0.within))
         }
-        if hasHoldout {
-            report.alertsOff = try await compare(
-                FeedbackGoal(kind: .alertsOff, within: Self.alertsOffWithin), run, hasHoldout, now)
+        let alertsOff = hasHoldout ? look(FeedbackGoal(kind: .alertsOff, within: Self.alertsOffWithin)) : nil
+        let goals = [conversion, alertsOff].compactMap { $0?.counted }
+        let arms = goals.isEmpty ? [:] : try await store.feedbackArms(ofRun: run.id, goals)
+        let compared = { (look: FeedbackLook) in
+            GoalReport(look, look.counted.flatMap { arms[$0] } ?? FeedbackArms(), hasHoldout: hasHoldout)
         }
+        report.conversion = conversion.map(compared)
+        report.alertsOff = alertsOff.map(compared)
         return report
     }
 
-    private func compare(
-        _ goal: FeedbackGoal, _ run: Run, _ hasHoldout: Bool, _ now: Timestamp
-    ) async throws -> GoalReport {
-        // In a run by each device's clock, the last wave starts up to a day after the first.
-        let spread: Duration = run.definition.campaign.schedule?.zone == .recipient ? .seconds(86_400) : .zero
-        let start = run.startedAt ?? run.createdAt
-        let passed = now - start
-        let isFinal = run.state.isFinal && passed >= goal.within + spread
-        var looked = goal
-        if !isFinal { looked.within = min(goal.within, FeedbackLook.latest(at: passed) ?? .zero) }
-        let arms =
-            looked.within == .zero ? FeedbackArms() : try await store.feedbackArms(ofRun: run.id, looked)
-        return GoalReport(goal, arms, isFinal: isFinal, looked: looked.within, hasHoldout: hasHoldout)
-    }
-
-    private static func counts(_ cells: [FeedbackCell], _ run: Run, variants: [Report.Slice]) -> FeedbackReport {
+    private static func counts(
+        _ cells: [FeedbackCell], _ run: Run, _ acceptedByVariant: [String: Int]
+    ) -> FeedbackReport {
         let campaign = run.definition.campaign
         let accepted = run.counts.accepted
         let count = { (kind: FeedbackKind) in cells.filter { $0.kind == kind }.reduce(0) { $0 + $1.events } }
@@ -66,7 +57,7 @@ package struct ReadFeedback: Sendable {
                 asked: Int((Double(accepted) * percent / 100).rounded()))
         }
         let byVariant = campaign.variants.enumerated().map { index, variant in
-            let total = variants.first { $0.name == variant.name }?.counts.accepted ?? 0
+            let total = acceptedByVariant[variant.name] ?? 0
             let opened = opens.filter { $0.variant == index }.reduce(0) { $0 + $1.events }
             return (variant.name, Proportion(min(opened, total), of: total))
         }

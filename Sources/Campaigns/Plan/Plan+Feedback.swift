@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Platform
 
 extension Plan {
     /// The share that does something without the push, for the forecast of what a holdout can see.
@@ -25,6 +26,6 @@ extension Plan {
         return parts.isEmpty ? nil : parts.joined(separator: ". ")
     }
 
-    /// `,"fanfare":{"r":"…"}` with 22 characters.
-    private static let referenceBytes = 41
+    private static let referenceBytes =
+        ",\"\(CampaignFeedback.payloadKey)\":{\"r\":\"\"}".utf8.count + PushReference.textCount
 }

@@ -30,7 +30,7 @@ package struct PlanCampaign: Sendable {
         planner = Planner(
             store: store, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [],
             approvals: configuration.approvals,
-            pace: [configuration.pace, app?.pace].compactMap(\.self).min { $0.pushesPerSecond < $1.pushesPerSecond })
+            pace: .slowest(configuration.pace, app?.pace))
         self.store = store
         keyed = app?.credential.environments ?? Set(PushEnvironment.allCases)
         brake = configuration.volumeBrake

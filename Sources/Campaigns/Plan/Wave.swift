@@ -31,8 +31,7 @@ package struct Wave: Hashable, Sendable {
         _ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?, previous: PreviousRun?,
         sharing shared: Campaign.Pace?
     ) -> [Wave] {
-        let pace = [definition.campaign.pace, shared].compactMap(\.self)
-            .min { $0.pushesPerSecond < $1.pushesPerSecond }
+        let pace = Campaign.Pace.slowest(definition.campaign.pace, shared)
         guard let waves else {
             return [
                 Wave(definition, pace, startsAt: definition.plannedAt, devices: reach.total, previous: previous)

@@ -24,12 +24,14 @@ package struct ReportRun: Sendable {
     /// Returns the report with what people did. Reads all deliveries of a run with a goal or a holdout.
     package func result(of run: Run, now: Timestamp) async throws -> ReportResult {
         var result = try await counted(run)
-        result.feedback = try await feedback(of: run, now: now)
+        result.feedback = try await feedback(of: run, in: result, now: now)
         return result
     }
 
-    package func feedback(of run: Run, now: Timestamp) async throws -> FeedbackReport? {
-        try await ReadFeedback(store: store).report(of: run, now: now)
+    /// - Parameter report: the run's report, which has been counted already.
+    package func feedback(of run: Run, in report: ReportResult, now: Timestamp) async throws -> FeedbackReport? {
+        let accepted = Dictionary(report.byVariant.map { ($0.name, $0.counts.accepted) }) { first, _ in first }
+        return try await ReadFeedback(store: store).report(of: run, accepted: accepted, now: now)
     }
 
     /// Returns the report without what people did.

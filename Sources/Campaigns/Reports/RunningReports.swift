@@ -45,12 +45,13 @@ package struct RunningReports: Sendable {
 
     /// Returns what people did. `nil` if the campaign asks for no feedback, or while a large run is counted for the
     /// first time.
-    package func feedback(of run: Run) async throws -> FeedbackReport? {
-        let campaign = run.definition.campaign
-        guard campaign.feedback != nil || campaign.conversion != nil else { return nil }
-        if run.counts.audience <= atOnceMax { return try await reports.feedback(of: run, now: clock.now()) }
+    ///
+    /// - Parameter report: the run's report.
+    package func feedback(of run: Run, in report: ReportResult) async throws -> FeedbackReport? {
+        guard run.definition.campaign.hasFeedback else { return nil }
+        if run.counts.audience <= atOnceMax { return try await reports.feedback(of: run, in: report, now: clock.now()) }
         return try await feedback.latest(run.id) { [reports, clock] in
-            try await reports.feedback(of: run, now: clock.now())
+            try await reports.feedback(of: run, in: report, now: clock.now())
         }?.figure
     }
 

@@ -122,12 +122,9 @@ extension CorrectRun {
 
     /// Returns whether the template's file says something else than the run sent.
     private func hasChanged(_ name: String, _ run: Run) -> Bool {
-        guard
-            let now = TemplateFile.load(
-                path: CampaignFolder(campaigns: "", templates: templates).templatePath(name)
-            ).0?.template
-        else { return false }
-        return now != run.definition.template
+        // A template that cannot be read is no correction; the caller says what to do instead.
+        guard let (template, _) = try? load(name, { _ in true }) else { return false }
+        return template != run.definition.template
     }
 
     func load(_ name: String, _ sees: (String) -> Bool) throws -> (Template, [String: String]) {

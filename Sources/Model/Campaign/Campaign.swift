@@ -159,6 +159,9 @@ extension Campaign {
     /// (`ProviderProtocol` section 4).
     package var deviceTopic: String { topic + pushType.topicSuffix }
 
+    /// Whether the app reports about the campaign's pushes, or about its goal.
+    package var hasFeedback: Bool { feedback != nil || conversion != nil }
+
     package var pushClass: String { ownClass ?? FrequencyCap.usualClass }
 
     /// The longest delay after the planned time at which remaining deliveries may still start automatically. It comes
@@ -176,6 +179,11 @@ extension Campaign {
 }
 
 extension Campaign.Pace {
+    /// Returns the pace with the lowest rate, or `nil` if none is set.
+    package static func slowest(_ paces: Campaign.Pace?...) -> Campaign.Pace? {
+        paces.compactMap(\.self).min { $0.pushesPerSecond < $1.pushesPerSecond }
+    }
+
     /// The share of the full rate at the start of a ramp.
     private static let rampStart = 0.1
     /// A hundred years, in seconds: longer than any run, and within the range of `Timestamp`.

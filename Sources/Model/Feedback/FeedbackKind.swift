@@ -63,12 +63,22 @@ package struct CampaignFeedback: Hashable, Sendable, Codable {
 
     package init(arrivalsPercent: Double? = nil) { self.arrivalsPercent = arrivalsPercent }
 
-    /// Returns whether a device reports the arrival of a run's push. The choice is a hash of both, so that every sender
-    /// and every attempt makes the same choice, and different runs ask different devices.
-    package func asksArrival(of device: Int64, run: Int64) -> Bool {
-        guard let arrivalsPercent, arrivalsPercent > 0 else { return false }
-        let seed = CampaignSplit.seed("arrivals:\(run)")
-        return Double(CampaignSplit.bucket(of: device, seed: seed)) < arrivalsPercent * 100
+}
+
+/// The devices that report the arrival of a run's push. The choice is a hash of device and run, so that every sender and
+/// every attempt makes the same choice, and different runs ask different devices.
+package struct ArrivalSample: Hashable, Sendable {
+    private let seed: Int64
+    /// Devices with a bucket below this number report.
+    private let below: Double
+
+    package init(_ feedback: CampaignFeedback, run: Int64) {
+        seed = CampaignSplit.seed("arrivals:\(run)")
+        below = (feedback.arrivalsPercent ?? 0) * 100
+    }
+
+    package func contains(_ device: Int64) -> Bool {
+        below > 0 && Double(CampaignSplit.bucket(of: device, seed: seed)) < below
     }
 }
 

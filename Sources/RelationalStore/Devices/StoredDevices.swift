@@ -50,17 +50,9 @@ package struct StoredDevices<Session: SQLSession> {
 
     /// Passes the devices to `batch` in batches, and returns their number.
     func handOut(where condition: AudienceCondition, _ batch: ([StoredDevice]) throws -> Void) throws -> Int {
-        var devices: [StoredDevice] = []
-        var count = 0
-        try db.each(.once(Self.select(where: condition.sql)), values: condition.values) { row in
-            devices.append(try Self.device(row))
-            guard devices.count == Self.batchRows else { return }
-            count += devices.count
-            try batch(devices)
-            devices.removeAll(keepingCapacity: true)
-        }
-        if !devices.isEmpty { try batch(devices) }
-        return count + devices.count
+        try db.batches(
+            .once(Self.select(where: condition.sql)), values: condition.values, of: Self.batchRows, read: Self.device,
+            batch: batch)
     }
 
     package static func device(_ row: Session.Fields) throws -> StoredDevice {

@@ -192,46 +192,60 @@ struct FeedbackBatch<Session: SQLSession> {
 /// Counts what the devices of a run did, by arm.
 struct FeedbackArmsCount {
     private let run: Run
-    private let goal: FeedbackGoal
+    private let goals: [FeedbackGoal]
 
-    init(_ run: Run, _ goal: FeedbackGoal) {
+    init(_ run: Run, _ goals: [FeedbackGoal]) {
         self.run = run
-        self.goal = goal
+        self.goals = goals
     }
 
     /// Counts every device of the frozen audience, whatever became of its push. A device belongs to the arm that the
     /// split gives it.
-    func count<Session: SQLSession>(_ db: Session) throws -> FeedbackArms {
+    func count<Session: SQLSession>(_ db: Session) throws -> [FeedbackGoal: FeedbackArms] {
         let campaign = run.definition.campaign
         let split = CampaignSplit(campaign)
-        var arms = FeedbackArms()
-        arms.variants = campaign.variants.map { _ in FeedbackArms.Arm() }
+        var none = FeedbackArms()
+        none.variants = campaign.variants.map { _ in FeedbackArms.Arm() }
+        var arms = goals.map { _ in none }
         let dialect = Session.dialect
-        let done = """
-            FROM feedback_event AS event WHERE event.device_id = sent.device_id AND event.kind = $1 AND event.name = $2
-                AND event.happened_at >= coalesce(sent.wave, $3) AND event.happened_at < coalesce(sent.wave, $3) + $4
-            """
         // Only a split by user needs the device.
         let user = campaign.dedupe == .user ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
+        var values: [any SQLValue] = [run.startedAt ?? run.createdAt]
+        let columns = goals.map { goal in Self.columns(goal, &values) }
         try db.each(
             .once(
                 """
-                SELECT sent.device_id, CAST(\(user) AS text), EXISTS (SELECT 1 \(done)),
-                    (SELECT CAST(sum(event.value_micros) AS bigint) \(done))
+                SELECT \((["sent.device_id", "CAST(\(user) AS text)"] + columns).joined(separator: ", "))
                 FROM \(dialect.deliveries(of: run.id, as: "sent")) WHERE \(dialect.isOf(run: run.id, "sent"))
-                """),
-            values: [
-                goal.kind.rawValue, goal.name, run.startedAt ?? run.createdAt, Int64(goal.within / .milliseconds(1)),
-            ]
+                """), values: values
         ) { row in
             let device = split.number(of: try row.int64(0), user: try row.textOrNil(1))
-            let isReached = try row.bool(2)
-            let value = try row.int64OrNil(3) ?? 0
-            guard !split.isHeldOut(device) else { return arms.heldOut.add(isReached, value) }
-            arms.treated.add(isReached, value)
-            if let variant = split.variant(of: device) { arms.variants[variant].add(isReached, value) }
+            let (isHeldOut, variant) = (split.isHeldOut(device), split.variant(of: device))
+            for index in goals.indices {
+                let isReached = try row.bool(2 + 2 * index)
+                let value = try row.int64OrNil(3 + 2 * index) ?? 0
+                if isHeldOut {
+                    arms[index].heldOut.add(isReached, value)
+                } else {
+                    arms[index].treated.add(isReached, value)
+                    if let variant { arms[index].variants[variant].add(isReached, value) }
+                }
+            }
         }
-        return arms
+        return Dictionary(zip(goals, arms)) { first, _ in first }
+    }
+
+    /// Returns whether a device reached a goal, and the sum of its values. `$1` is the start of the run.
+    private static func columns(_ goal: FeedbackGoal, _ values: inout [any SQLValue]) -> String {
+        let first = values.count + 1
+        values += [goal.kind.rawValue, goal.name, Int64(goal.within / .milliseconds(1))] as [any SQLValue]
+        let done = """
+            FROM feedback_event AS event
+            WHERE event.device_id = sent.device_id AND event.kind = $\(first) AND event.name = $\(first + 1)
+                AND event.happened_at >= coalesce(sent.wave, $1)
+                AND event.happened_at < coalesce(sent.wave, $1) + $\(first + 2)
+            """
+        return "EXISTS (SELECT 1 \(done)), (SELECT CAST(sum(event.value_micros) AS bigint) \(done))"
     }
 }
 

@@ -27,12 +27,14 @@ extension RelationalStore {
         }
     }
 
-    package func feedbackArms(ofRun id: Int64, _ goal: FeedbackGoal) async throws -> FeedbackArms {
+    package func feedbackArms(
+        ofRun id: Int64, _ goals: [FeedbackGoal]
+    ) async throws -> [FeedbackGoal: FeedbackArms] {
         try await snapshot(.expensive) { db in
             guard let run = try RunRow.list(db, "WHERE id = $1", id).readable.first, try db.hasDeliveries(of: id) else {
-                return FeedbackArms()
+                return [:]
             }
-            return try FeedbackArmsCount(run, goal).count(db)
+            return try FeedbackArmsCount(run, goals).count(db)
         }
     }
 
@@ -40,24 +42,18 @@ extension RelationalStore {
         receivedIn range: Range<Timestamp>, batch: @escaping @Sendable ([StoredFeedback]) throws -> Void
     ) async throws {
         try await snapshot(.expensive) { db in
-            var rows: [StoredFeedback] = []
-            try db.each(
+            _ = try db.batches(
                 """
                 SELECT device_id, run_id, kind, name, value_micros, happened_at, received_at FROM feedback_event
                 WHERE received_at >= $1 AND received_at < $2 ORDER BY received_at
-                """, values: [range.lowerBound, range.upperBound]
-            ) { row in
-                guard let kind = FeedbackKind(rawValue: try row.int64(2)) else { return }
-                let run = try row.int64(1)
-                rows.append(
-                    StoredFeedback(
+                """, values: [range.lowerBound, range.upperBound],
+                read: { row -> StoredFeedback? in
+                    guard let kind = FeedbackKind(rawValue: try row.int64(2)) else { return nil }
+                    let run = try row.int64(1)
+                    return StoredFeedback(
                         device: try row.int64(0), run: run == 0 ? nil : run, kind: kind, name: try row.text(3),
-                        valueMicros: try row.int64OrNil(4), at: try row.timestamp(5), receivedAt: try row.timestamp(6)))
-                guard rows.count == FeedbackLimits.exportedRows else { return }
-                try batch(rows)
-                rows.removeAll(keepingCapacity: true)
-            }
-            if !rows.isEmpty { try batch(rows) }
+                        valueMicros: try row.int64OrNil(4), at: try row.timestamp(5), receivedAt: try row.timestamp(6))
+                }, batch: batch)
         }
     }
 
@@ -90,6 +86,5 @@ extension RelationalStore {
 }
 
 private enum FeedbackLimits {
-    static let exportedRows = 5_000
     static let removedRows = 5_000
 }

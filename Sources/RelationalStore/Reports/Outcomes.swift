@@ -10,24 +10,14 @@ extension RelationalStore {
                 throw StoreError.outcomesPruned(run: run, at: moment)
             }
             guard try db.hasDeliveries(of: run) else { return 0 }
-            var outcomes: [OutcomeRow] = []
-            var count = 0
-            try db.each(
+            return try db.batches(
                 """
                 SELECT \(OutcomeColumns<Session>.sql)
                 FROM \(Session.dialect.deliveries(of: run, as: "delivery"))
                 LEFT JOIN device ON device.id = delivery.device_id
                 WHERE \(Session.dialect.isOf(parameter: 1)) ORDER BY delivery.device_id
-                """, values: [run]
-            ) { row in
-                outcomes.append(try OutcomeColumns<Session>.outcome(row))
-                guard outcomes.count == ExportLimits.batchRows else { return }
-                count += outcomes.count
-                try batch(outcomes)
-                outcomes.removeAll(keepingCapacity: true)
-            }
-            if !outcomes.isEmpty { try batch(outcomes) }
-            return count + outcomes.count
+                """, values: [run],
+                read: OutcomeColumns<Session>.outcome, batch: batch)
         }
     }
 
@@ -67,10 +57,6 @@ extension RelationalStore {
             }
         }
     }
-}
-
-private enum ExportLimits {
-    static let batchRows = 5_000
 }
 
 package enum ReachedDelivery {

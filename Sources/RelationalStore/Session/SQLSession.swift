@@ -159,6 +159,26 @@ extension SQLSession {
         try all(statement, values: values, read: read).first
     }
 
+    /// Passes the rows to `batch`, some thousand at a time, and returns their number. Rows for which `read` returns
+    /// `nil` are left out.
+    func batches<Value>(
+        _ statement: SQLStatement, values: [any SQLValue], of size: Int = 5_000, read: (Fields) throws -> Value?,
+        batch: ([Value]) throws -> Void
+    ) throws -> Int {
+        var found: [Value] = []
+        var count = 0
+        try each(statement, values: values) { row in
+            guard let value = try read(row) else { return }
+            found.append(value)
+            guard found.count == size else { return }
+            count += found.count
+            try batch(found)
+            found.removeAll(keepingCapacity: true)
+        }
+        if !found.isEmpty { try batch(found) }
+        return count + found.count
+    }
+
     /// Returns all rows that can be read. It skips a row with a value that cannot be read.
     package func readable<Value>(
         _ statement: SQLStatement, values: [any SQLValue], read: (Fields) throws -> Value

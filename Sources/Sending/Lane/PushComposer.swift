@@ -32,8 +32,8 @@ struct PushComposer {
     private let expiry: Expiry
     private let ids: PushIDSpace
     private let payloadMaxBytes: Int
-    private let feedback: CampaignFeedback?
-    private let referenceKey: PushReferenceKey?
+    /// `nil` for a campaign without feedback.
+    private let feedback: (key: PushReferenceKey, arrivals: ArrivalSample)?
     /// The reference of each device of the lease that is being composed. Empty without feedback.
     private var references: [Int64: PayloadPrototype.Reference] = [:]
     private var choices: [Choice: (prototype: Int, localeIndex: Int?)] = [:]
@@ -50,8 +50,9 @@ struct PushComposer {
         headers = PushHeaders(RunHeaders(run))
         expiry = run.definition.expiry
         payloadMaxBytes = run.definition.campaign.pushType.payloadMaxBytes
-        feedback = run.definition.campaign.feedback
-        referenceKey = feedback.map { _ in PushReferenceKey(namespace: ids.namespace) }
+        feedback = run.definition.campaign.feedback.map {
+            (PushReferenceKey(namespace: ids.namespace), ArrivalSample($0, run: run.id))
+        }
     }
 
     /// Composes a lease. Pushes to tokens that APNs has accepted before come first, to warm up a new connection.
@@ -107,15 +108,15 @@ struct PushComposer {
 
     /// Returns the references of a lease's pushes, all made at once.
     private func references(_ lease: Lease) -> [Int64: PayloadPrototype.Reference] {
-        guard let feedback, let referenceKey else { return [:] }
+        guard let feedback else { return [:] }
         let devices = lease.deliveries.map(\.device)
-        guard let texts = referenceKey.texts(of: devices.map { PushReference(run: run, device: $0) }) else {
+        guard let texts = feedback.key.texts(of: devices.map { PushReference(run: run, device: $0) }) else {
             return [:]
         }
         let pairs = zip(devices, texts).map { device, text in
             (
                 device,
-                PayloadPrototype.Reference(text: text, asksArrival: feedback.asksArrival(of: device, run: run))
+                PayloadPrototype.Reference(text: text, asksArrival: feedback.arrivals.contains(device))
             )
         }
         return Dictionary(pairs) { first, _ in first }

@@ -15,10 +15,10 @@ package protocol FeedbackLog: Sendable {
     func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell]
 
     /// Compares what the devices of a run did that got it with what the held-out devices did. Every device of the
-    /// frozen audience counts, whatever became of its push. Reads all deliveries of the run.
+    /// frozen audience counts, whatever became of its push. Reads all deliveries of the run once.
     ///
-    /// - Parameter goal: the event, and the time within which it counts.
-    func feedbackArms(ofRun run: Int64, _ goal: FeedbackGoal) async throws -> FeedbackArms
+    /// - Parameter goals: the events, and the times within which they count.
+    func feedbackArms(ofRun run: Int64, _ goals: [FeedbackGoal]) async throws -> [FeedbackGoal: FeedbackArms]
 
     /// Hands out events in batches, in order of receipt.
     func feedback(

@@ -7,8 +7,6 @@ import Model
 /// The interval is Wilson's at 95 %. It stays within 0 to 1, and is valid for small groups and for shares near 0 or 1.
 /// The usual interval (share ± 1.96 standard errors) has no width at 0 or 1.
 package struct AcceptedShare: Hashable, Sendable {
-    private static let z = 1.959_963_985
-
     package let accepted: Int
     /// The accepted, rejected and unknown deliveries. Suppressed deliveries were never sent, and pending ones are not
     /// sent yet.
@@ -24,17 +22,14 @@ package struct AcceptedShare: Hashable, Sendable {
     }
 
     /// `nil` if nothing was sent.
-    package var share: Double? { sent > 0 ? Double(accepted) / Double(sent) : nil }
+    package var share: Double? { proportion.rate }
 
     /// `nil` if nothing was sent.
     package var interval: ClosedRange<Double>? {
-        guard let share else { return nil }
-        let n = Double(sent)
-        let z2 = Self.z * Self.z
-        let middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-        let half = Self.z / (1 + z2 / n) * (share * (1 - share) / n + z2 / (4 * n * n)).squareRoot()
-        return max(0, min(share, middle - half))...min(1, max(share, middle + half))
+        sent > 0 ? proportion.interval() : nil
     }
+
+    private var proportion: Proportion { Proportion(accepted, of: sent) }
 }
 
 extension Chart {

@@ -7,7 +7,7 @@ package import Model
 /// The templates use these properties, which are formatted for display. Templates escape them, except those that are
 /// HTML already (``sum``, ``charts``, ``style``).
 package struct ReportPage {
-    struct Fact {
+    struct Fact: Sendable {
         let name: String
         let value: String
     }
@@ -91,7 +91,7 @@ package struct ReportPage {
         state = report.state
         stateReason = report.stateReason
         facts = Self.facts(report)
-        feedback = (report.feedback?.rows ?? []).map { Fact(name: $0.name, value: $0.text) }
+        feedback = Self.facts(report.feedback)
         hasFeedback = !feedback.isEmpty
         sum = Chart.closedSum(report.counts).picture
         states = Self.states(report)
@@ -131,6 +131,11 @@ package struct ReportPage {
             "May have arrived: \(count.grouped) ended rejected or suppressed after an attempt whose response was lost; "
                 + "APNs may have accepted that attempt."
         }
+    }
+
+    /// Returns what people did. Empty for a campaign without feedback.
+    static func facts(_ feedback: FeedbackReport?) -> [Fact] {
+        (feedback?.rows ?? []).map { Fact(name: $0.name, value: $0.text) }
     }
 
     private static func facts(_ report: ReportResult) -> [Fact] {

@@ -127,7 +127,7 @@ struct DevicesPruneCommand: AsyncParsableCommand {
     }
 
     private static func moment(_ text: String, _ option: String, _ now: Timestamp) throws -> Timestamp {
-        guard let moment = ISOTime.parse(text) ?? WrittenDuration.parse(text).map({ now - $0 }) else {
+        guard let moment = MomentOption.parse(text, now: now) else {
             throw ValidationError("\(option) \(text): write a date such as 2026-01-31, or an age such as 180d")
         }
         guard moment < now else {

@@ -93,14 +93,15 @@ extension DeviceRegistryContract {
             events.append(converted("install-\(treated[30])", id: 3, at: noon + .seconds(3600)))
             events.append(converted("install-\(treated[31])", id: 3, at: noon - .seconds(1)))
             _ = try await store.recordFeedback(events)
-            let arms = try await store.feedbackArms(ofRun: run, goal)
+            let other = FeedbackGoal(kind: .converted, name: "other", within: .seconds(3600))
+            let both = try await store.feedbackArms(ofRun: run, [goal, other])
+            let arms = try #require(both[goal])
             #expect(arms.heldOut.devices == heldOut.count && arms.heldOut.reached == 5)
             #expect(arms.treated.devices == treated.count && arms.treated.reached == 20)
             #expect(arms.treated.valueMicros == 20_000_000 && arms.heldOut.valueMicros == 0)
             #expect(arms.variants.map(\.devices).reduce(0, +) == treated.count)
             #expect(arms.variants.map(\.reached).reduce(0, +) == 20)
-            let other = FeedbackGoal(kind: .converted, name: "other", within: .seconds(3600))
-            #expect(try await store.feedbackArms(ofRun: run, other).treated.reached == 0)
+            #expect(both[other]?.treated.reached == 0 && both[other]?.treated.devices == treated.count)
         }
     }
 }

@@ -23,13 +23,6 @@ struct RunFigures: Sendable {
         var suppressed: String
     }
 
-    struct Row: Sendable {
-        var name: String
-        var value: String
-
-        init(_ row: (name: String, text: String)) { (name, value) = row }
-    }
-
     struct Slices: Sendable {
         var heading: String
         var slices: [Slice]
@@ -55,7 +48,7 @@ struct RunFigures: Sendable {
         /// The time of the figures, if the run is not over.
         var countedAt: String?
         /// What people did. Empty for a campaign without feedback, or while it is being counted.
-        var feedback: [Row]
+        var feedback: [ReportPage.Fact]
         var hasFeedback: Bool
     }
 
@@ -78,7 +71,9 @@ struct RunFigures: Sendable {
         let timeline = try await cases.timelines.timeline(of: run)
         let waves = try await cases.runningReports.waves(of: run) ?? []
         charts = ReportPage.charts(counted?.figure, timeline, waves.map(WaveBar.init)).map(\.html).joined()
-        let feedback = try await cases.runningReports.feedback(of: run)?.rows.map(Row.init) ?? []
+        let found: FeedbackReport? =
+            if let counted { try await cases.runningReports.feedback(of: run, in: counted.figure) } else { nil }
+        let feedback = ReportPage.facts(found)
         let page = Page(
             details: counted.map { Details($0.figure, run: run.id) },
             // The figures are kept for all visitors, so their time has no visitor's zone.

@@ -1,5 +1,4 @@
 import ArgumentParser
-import CampaignFiles
 import Campaigns
 import Foundation
 import Model
@@ -47,13 +46,11 @@ struct ReportCommand: AsyncParsableCommand {
         let file = try OutputFile(output)
         switch format {
         case .text:
-            try file.write(
-                ReportText(
-                    report: try await reports.report(found),
-                    feedback: try await reports.feedback(of: found, now: session.now)
-                ).text + "\n")
+            let report = try await reports.report(found)
+            let feedback = try await reports.feedback(of: found, in: ReportResult(report), now: session.now)
+            try file.write(ReportText(report: report, feedback: feedback).text + "\n")
         case .json: try file.write(try ResultJSON.text(try await reports.result(of: found, now: session.now)) + "\n")
-        case .csv: try await write(table ?? .deliveries, of: found, reports, to: file, now: session.now)
+        case .csv: try await write(table ?? .deliveries, of: found, reports, to: file)
         case .html:
             let page = ReportPage(
                 try await reports.result(of: found, now: session.now), try await reports.timeline(of: found),
@@ -67,11 +64,11 @@ struct ReportCommand: AsyncParsableCommand {
     }
 
     private func write(
-        _ table: ReportTable, of run: Run, _ reports: ReportRun, to file: OutputFile, now: Timestamp
+        _ table: ReportTable, of run: Run, _ reports: ReportRun, to file: OutputFile
     ) async throws {
         guard table == .deliveries else {
             return try file.write(
-                table.csv(try await reports.result(of: run, now: now), try await reports.timeline(of: run)))
+                table.csv(ReportResult(try await reports.report(run)), try await reports.timeline(of: run)))
         }
         nonisolated(unsafe) let sink = file
         try await reports.outcomes(of: run) { try sink.write($0) }
@@ -142,7 +139,7 @@ struct AuditCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session(.reading)
         let since = try since.map { text in
-            guard let moment = ISOTime.parse(text) ?? WrittenDuration.parse(text).map({ session.now - $0 }) else {
+            guard let moment = MomentOption.parse(text, now: session.now) else {
                 throw ValidationError("--since \(text): write a date (2026-01-31), a time or an age (7d)")
             }
             return moment
