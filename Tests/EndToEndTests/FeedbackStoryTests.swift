@@ -126,6 +126,14 @@ import Testing
             }
         }
         #expect(try place.fanfare("audit").output.contains("devices_exported"))
+        // A later export of a part of the day does not cut the day's files.
+        for table in ["runs", "deliveries", "events", "timeline"] {
+            let whole = try place.fanfare("export", table, "-o", "warehouse", "--json").output
+            let again = try place.fanfare("export", table, "--since", "1ms", "-o", "warehouse", "--json")
+            #expect(again.output == whole, "\(table): \(again.errors)")
+        }
+        let single = try place.fanfare("export", "events", "--run", "1", "-o", "warehouse")
+        #expect(single.status == 64 && single.errors.contains("--run is for deliveries and timeline"))
         let text = try place.fanfare("report", "weekend", "--format", "json").output
         try place.folder.write(text, to: "report.json")
         let python = ProcessInfo.processInfo.environment["PARQUET_PYTHON"] ?? ""

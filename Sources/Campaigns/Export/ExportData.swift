@@ -14,9 +14,10 @@ package struct ExportData: Sendable {
     package struct Question: Sendable {
         package var table: ExportTable
         package var format: ExportFormat
-        /// Only runs created, or reports received, at or after this moment.
+        /// Only runs created, or reports received, on the UTC day of this moment or later. Days are whole, since a file
+        /// of a day replaces an earlier one.
         package var since: Timestamp?
-        /// Only this run.
+        /// Only this run; for tables with a file for each run.
         package var run: Int64?
         /// Whether the devices have their whole tokens.
         package var withTokens: Bool
@@ -27,7 +28,7 @@ package struct ExportData: Sendable {
         ) {
             self.table = table
             self.format = format
-            self.since = since
+            self.since = since.map(ExportData.startOfDay)
             self.run = run
             self.withTokens = withTokens
         }
@@ -74,6 +75,9 @@ package struct ExportData: Sendable {
         return writing.written
     }
 
+    // The stores call a batch's closure on a thread of their own, one batch after the other, and this task waits for them.
+    // So a file that is marked as unsafe below has one user at a time.
+
     private func devices(_ writing: inout Writing, _ now: Timestamp) async throws {
         nonisolated(unsafe) let file = try writing.file("devices")
         let withTokens = writing.question.withTokens
@@ -90,14 +94,10 @@ package struct ExportData: Sendable {
             nonisolated(unsafe) var file: ExportFile?
             nonisolated(unsafe) let opening = writing
             let name = "events/day=\(Self.name(of: start))/part-0"
-            let run = writing.question.run
-            let since = writing.question.since ?? start
-            try await store.feedback(receivedIn: max(start, since)..<end) { events in
-                let rows = run.map { run in events.filter { $0.run == run } } ?? events
-                guard !rows.isEmpty else { return }
+            try await store.feedback(receivedIn: start..<end) { events in
                 let opened = try file ?? opening.file(name)
                 file = opened
-                try opened.append(.events(rows))
+                try opened.append(.events(events))
             }
             if let file { try writing.finish(file) }
             start = end
@@ -107,8 +107,12 @@ package struct ExportData: Sendable {
     /// Returns the first day with reports that the question asks for, or `nil` if there are no reports.
     private func firstDay(of question: Question) async throws -> Timestamp? {
         guard let first = try await store.firstFeedback() else { return nil }
-        let day = Self.day.components.seconds
-        return Timestamp(seconds: max(first, question.since ?? first).seconds / day * day)
+        return Self.startOfDay(max(first, question.since ?? first))
+    }
+
+    private static func startOfDay(_ moment: Timestamp) -> Timestamp {
+        let day = day.components.seconds
+        return Timestamp(seconds: moment.seconds / day * day)
     }
 
     private func runs(_ writing: inout Writing) async throws {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import CampaignFiles
 import Campaigns
 import Foundation
 import Model
@@ -14,7 +13,7 @@ struct ExportCommand: AsyncParsableCommand {
         commandName: "export", abstract: "Write tables for analysts, a file for each day and run.",
         discussion: """
             The folders are named as DuckDB, Spark and pandas read them: DIR/deliveries/day=2026-11-27/run-7.parquet. An \
-            existing file is replaced, so repeat the command with --since to keep a copy up to date. Days are in UTC. \
+            existing file is replaced, so repeat the command with --since to keep a copy up to date. Days are in UTC, and whole. \
             `fanfare guide reference-export` lists the columns; they are never renamed.
 
               fanfare export deliveries --since 7d -o warehouse
@@ -35,6 +34,9 @@ struct ExportCommand: AsyncParsableCommand {
     func validate() throws {
         guard !withTokens || table == .devices else {
             throw ValidationError("--with-tokens is only for the table devices; remove it")
+        }
+        guard run == nil || [.deliveries, .timeline].contains(table) else {
+            throw ValidationError("--run is for deliveries and timeline, which have a file for each run; use --since")
         }
         guard table != .devices || since == nil && run == nil else {
             throw ValidationError("the table devices has devices as they are now; remove --since and --run")
@@ -61,7 +63,7 @@ struct ExportCommand: AsyncParsableCommand {
     }
 
     private static func moment(_ text: String, _ now: Timestamp) throws -> Timestamp {
-        guard let moment = ISOTime.parse(text) ?? WrittenDuration.parse(text).map({ now - $0 }) else {
+        guard let moment = MomentOption.parse(text, now: now) else {
             throw ValidationError("--since \(text): write a date such as 2026-01-31, or an age such as 7d")
         }
         return moment
