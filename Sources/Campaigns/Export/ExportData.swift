@@ -75,8 +75,8 @@ package struct ExportData: Sendable {
         return writing.written
     }
 
-    // The stores call a batch's closure on a thread of their own, one batch after the other, and this task waits for them.
-    // So a file that is marked as unsafe below has one user at a time.
+    // The stores call a batch's closure on a thread of their own, one batch after the other, and this task waits for
+    // them. So a file that is marked as unsafe below has one user at a time.
 
     private func devices(_ writing: inout Writing, _ now: Timestamp) async throws {
         nonisolated(unsafe) let file = try writing.file("devices")

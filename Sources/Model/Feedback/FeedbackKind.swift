@@ -65,8 +65,8 @@ package struct CampaignFeedback: Hashable, Sendable, Codable {
 
 }
 
-/// The devices that report the arrival of a run's push. The choice is a hash of device and run, so that every sender and
-/// every attempt makes the same choice, and different runs ask different devices.
+/// The devices that report the arrival of a run's push. The choice is a hash of device and run, so that every sender
+/// and every attempt makes the same choice, and different runs ask different devices.
 package struct ArrivalSample: Hashable, Sendable {
     private let seed: Int64
     /// Devices with a bucket below this number report.
