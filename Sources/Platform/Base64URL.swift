@@ -18,8 +18,9 @@ package enum Base64URL {
     }
 
     /// Returns `nil` for any other character. If lenient, padding and the plain alphabet (`+`, `/`) are also accepted.
-    package static func decode(_ text: some Sequence<UInt8>, lenient: Bool) -> [UInt8]? {
+    package static func decode(_ text: [UInt8], lenient: Bool) -> [UInt8]? {
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count * 3 / 4)
         var bits: UInt32 = 0
         var count = 0
         var characters = 0

@@ -55,16 +55,34 @@ package struct PushReferenceKey: Hashable, Sendable {
         }
     }
 
-    /// Returns the reference that a text stands for, or `nil` if this key did not make it.
-    package func reference(_ text: some Collection<UInt8>) -> PushReference? {
-        guard text.count == PushReference.textCount, let block = Base64URL.decode(text, lenient: false),
-            block.count == PushReference.blockBytes,
-            // The last character has 4 unused bits. Only one spelling is a reference.
-            Base64URL.encode(block).elementsEqual(text),
-            let plain = transformed(block, encrypts: false), plain[9...].allSatisfy({ $0 == 0 })
-        else { return nil }
-        let number = { (bytes: ArraySlice<UInt8>) in bytes.reduce(Int64(0)) { $0 << 8 | Int64($1) } }
-        return PushReference(run: number(plain[0..<4]), device: number(plain[4..<9]))
+    /// Returns the reference that each text stands for, in order: `nil` for a text that this key did not make.
+    package func references(_ texts: [[UInt8]]) -> [PushReference?] {
+        var blocks: [UInt8] = []
+        blocks.reserveCapacity(texts.count * PushReference.blockBytes)
+        let isBlock = texts.map { text in
+            guard text.count == PushReference.textCount, let block = Base64URL.decode(text, lenient: false),
+                block.count == PushReference.blockBytes,
+                // The last character has 4 unused bits. Only one spelling is a reference.
+                Base64URL.encode(block) == text
+            else { return false }
+            blocks += block
+            return true
+        }
+        guard let plain = transformed(blocks, encrypts: false) else { return texts.map { _ in nil } }
+        var start = 0
+        return isBlock.map { isBlock in
+            guard isBlock else { return nil }
+            defer { start += PushReference.blockBytes }
+            return Self.reference(plain[start..<start + PushReference.blockBytes])
+        }
+    }
+
+    /// Returns the reference in a decrypted block, or `nil` if the key did not make the block.
+    private static func reference(_ block: ArraySlice<UInt8>) -> PushReference? {
+        let bytes = Array(block)
+        guard bytes[9...].allSatisfy({ $0 == 0 }) else { return nil }
+        let number = { (range: Range<Int>) in bytes[range].reduce(Int64(0)) { $0 << 8 | Int64($1) } }
+        return PushReference(run: number(0..<4), device: number(4..<9))
     }
 
     /// Encrypts or decrypts whole blocks. Each block stands alone; equal blocks stand for the same push.

@@ -14,9 +14,9 @@ struct PushReferenceTests {
         let texts = try #require(key.texts(of: references))
         #expect(Set(texts).count == references.count)
         #expect(texts.allSatisfy { $0.count == PushReference.textCount })
-        #expect(texts.map { key.reference($0) } == references)
+        #expect(key.references(texts) == references)
         let other = PushReferenceKey(namespace: PushID(high: 1, low: 2))
-        #expect(texts.allSatisfy { other.reference($0) == nil })
+        #expect(other.references(texts).allSatisfy { $0 == nil })
     }
 
     @Test func `a changed, cut, extended or swapped text is no reference`() throws {
@@ -28,16 +28,16 @@ struct PushReferenceTests {
             for letter in alphabet where letter != text[place] {
                 var changed = text
                 changed[place] = letter
-                #expect(key.reference(changed) == nil)
+                #expect(key.references([Array(changed)]) == [nil])
             }
         }
-        #expect(key.reference(text.dropLast()) == nil)
-        #expect(key.reference(text + [UInt8(ascii: "A")]) == nil)
-        #expect(key.reference(text.prefix(11) + second.suffix(11)) == nil)
-        #expect(key.reference([UInt8]()) == nil)
+        #expect(key.references([Array(text.dropLast())]) == [nil])
+        #expect(key.references([Array(text + [UInt8(ascii: "A")])]) == [nil])
+        #expect(key.references([Array(text.prefix(11) + second.suffix(11))]) == [nil])
+        #expect(key.references([[]]) == [nil])
         for _ in 0..<10_000 {
             let random = (0..<PushReference.textCount).map { _ in alphabet.randomElement(using: &generator) ?? 0 }
-            #expect(key.reference(random) == nil)
+            #expect(key.references([random]) == [nil])
         }
     }
 

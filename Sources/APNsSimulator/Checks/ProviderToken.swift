@@ -30,9 +30,9 @@ struct ProviderToken {
     init?(_ text: UnsafeRawBufferPointer, keys: [String: VerificationKey], lenient: Bool) {
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
-        guard let headerText = Base64URL.decode(parts[0], lenient: lenient),
-            let claimsText = Base64URL.decode(parts[1], lenient: lenient),
-            let signature = Base64URL.decode(parts[2], lenient: lenient)
+        guard let headerText = Base64URL.decode(Array(parts[0]), lenient: lenient),
+            let claimsText = Base64URL.decode(Array(parts[1]), lenient: lenient),
+            let signature = Base64URL.decode(Array(parts[2]), lenient: lenient)
         else { return nil }
         guard let header = Self.decode(Header.self, headerText), header.alg == "ES256" else { return nil }
         guard let claims = Self.claims(claimsText, lenient: lenient), let key = keys[header.kid] else { return nil }

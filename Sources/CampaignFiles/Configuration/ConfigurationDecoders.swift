@@ -6,8 +6,8 @@ package enum ConfigurationKeys {
         "store", .store, required: true,
         "The SQLite file; or a database on PostgreSQL 15 or later, postgres://user@host:5432/database. Its password is "
             + "in the file named by ?password_file=/path, in the PGPASSFILE file, or in the URL.")
-    static let campaigns = Key("campaigns", .path, "The folder with campaign files (default: campaigns).")
-    static let templates = Key("templates", .path, "The folder with template files (default: templates).")
+    static let campaigns = Key("campaigns", .path("campaigns"), "The folder with campaign files (default: campaigns).")
+    static let templates = Key("templates", .path("templates"), "The folder with template files (default: templates).")
     static let apps = Key("apps", .list(of: .app), required: true, "The apps, each with its access to APNs.")
     static let transport = Key(
         "transport", ValueDecoder<Configuration.Transport>.word,
@@ -46,16 +46,16 @@ package enum ConfigurationKeys {
         static let topic = Key("topic", .topic, required: true, "The app's bundle id.")
         static let teamID = Key("team_id", .appleID, "The 10-character team id, with key_id and key_path.")
         static let keyID = Key("key_id", .appleID, "The 10-character key id.")
-        static let keyPath = Key("key_path", .path, "The key file AuthKey_….p8.")
+        static let keyPath = Key("key_path", .path("keys/AuthKey_ABC123DEFG.p8"), "The key file AuthKey_….p8.")
         static let keys = Key(
             "keys", .keys,
             "A key for each environment, with team_id: for Apple's newer keys, which work in one environment only.")
         static let certificatePath = Key(
-            "certificate_path", .path, "A certificate (PEM or .p12) in place of a key.")
+            "certificate_path", .path("keys/app.p12"), "A certificate (PEM or .p12) in place of a key.")
         static let certificatePasswordPath = Key(
-            "certificate_password_path", .path,
+            "certificate_password_path", .path("keys/app.password"),
             "A file with the password of a .p12 (default: $FANFARE_CERTIFICATE_PASSWORD, if set).")
-        static let privateKeyPath = Key("private_key_path", .path, "The certificate's private key (PEM).")
+        static let privateKeyPath = Key("private_key_path", .path("app.key"), "The certificate's private key (PEM).")
         static let connections = Key("connections", .integer(1...64), "The number of connections per environment.")
         static let silentBudget = Key("silent_budget", .silentBudget, "The limit of background pushes per device.")
         static let frequencyCaps = Key(
@@ -79,7 +79,8 @@ package enum ConfigurationKeys {
             "keys", "A key for each environment; Fanfare does not send to an environment without a key.",
             [production.shape, sandbox.shape])
         static let keyID = Key("key_id", .appleID, required: true, "The 10-character key id.")
-        static let keyPath = Key("key_path", .path, required: true, "The key file AuthKey_….p8.")
+        static let keyPath = Key(
+            "key_path", .path("keys/AuthKey_ABC123DEFG.p8"), required: true, "The key file AuthKey_….p8.")
         static let keyShape = ObjectShape("key", "A key of one environment.", [keyID.shape, keyPath.shape])
     }
 
@@ -94,7 +95,7 @@ package enum ConfigurationKeys {
     enum Endpoints {
         static let production = Key("production", .hostAndPort, "host:port in place of Apple's production host.")
         static let sandbox = Key("sandbox", .hostAndPort, "host:port in place of Apple's sandbox host.")
-        static let trust = Key("trust", .path, "The CA file (PEM) to trust for these hosts.")
+        static let trust = Key("trust", .path("/etc/fanfare/ca.pem"), "The CA file (PEM) to trust for these hosts.")
         static let shape = ObjectShape(
             "endpoints", "Hosts in place of Apple's.", [production.shape, sandbox.shape, trust.shape])
     }
@@ -130,7 +131,8 @@ package enum ConfigurationKeys {
     enum Webhook {
         static let url = Key("url", .webAddress, required: true, "The address to post to.")
         static let secretPath = Key(
-            "secret_path", .path, required: true, "A file with the secret that signs the messages.")
+            "secret_path", .path("keys/webhook.secret"), required: true,
+            "A file with the secret that signs the messages.")
         static let events = Key(
             "events", .list(of: ValueDecoder<Configuration.Webhook.Event>.word), "The events to report (default: all).")
         static let shape = ObjectShape("webhooks", "One webhook.", [url.shape, secretPath.shape, events.shape])

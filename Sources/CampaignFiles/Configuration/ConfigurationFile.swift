@@ -71,7 +71,7 @@ package enum ConfigurationFile {
         guard let approvals, approvals.people.identities.isEmpty else { return }
         guard let rule = approvals.rules.first(where: { $0.needs > 1 || $0.notByAuthor }) else { return }
         let asks = rule.needs > 1 ? "needs: \(rule.needs)" : "not_by_author: true"
-        reader.field("approvals")?.warning(
+        reader.field("approvals")?.advise(
             "\(asks): a person with two accounts counts as two people, and could sign their own plan",
             "list each person's accounts under people: {anna: [\"token:anna\", \"os:anna\"]}")
     }

@@ -138,8 +138,11 @@ final class DiagnosticCollector {
         add(.error, what, advice, at: location)
     }
 
-    func warning(_ what: String, _ advice: String = "", at location: SourceLocation, rule: LintRule? = nil) {
-        add(.warning, what, advice, at: location, rule: rule)
+    func warning(
+        _ what: String, _ advice: String = "", at location: SourceLocation, rule: LintRule? = nil,
+        isAdvice: Bool = false
+    ) {
+        add(.warning, what, advice, at: location, rule: rule, isAdvice: isAdvice)
     }
 
     /// Whether no more problems are accepted. A caller can then skip the work of describing one.
@@ -155,13 +158,14 @@ final class DiagnosticCollector {
 
     private func add(
         _ severity: Diagnostic.Severity, _ what: String, _ advice: String, at location: SourceLocation,
-        rule: LintRule? = nil
+        rule: LintRule? = nil, isAdvice: Bool = false
     ) {
         if severity == .error { hasErrors = true }
         guard collected.count < Self.diagnosticsMax else { return addLast() }
-        let found = Diagnostic(
+        var found = Diagnostic(
             path: location.source ?? path, line: location.line, column: location.column, severity: severity, what: what,
             advice: advice, rule: rule)
+        found.isAdvice = isAdvice
         if !collected.contains(found) { collected.append(found) }
     }
 

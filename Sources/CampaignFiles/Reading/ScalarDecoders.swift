@@ -31,8 +31,8 @@ extension ValueDecoder where Value == String {
 
     /// A path. A relative path in a file is relative to that file's folder. A relative path in an environment variable
     /// is relative to the current folder.
-    static var path: ValueDecoder {
-        let written = parsed("a path", example: "/etc/fanfare/campaigns") { $0.isEmpty ? nil : $0 }
+    static func path(_ example: String) -> ValueDecoder {
+        let written = parsed("a path", example: example) { $0.isEmpty ? nil : $0 }
         return ValueDecoder(shape: written.shape) { field in
             guard let path = written.read(field) else { return nil }
             return path.hasPrefix("/") || field.location.source != nil ? path : field.collector.folder + path
@@ -42,8 +42,9 @@ extension ValueDecoder where Value == String {
     /// A path, or the URL of a database. No message repeats a part of the URL, because the part may belong to a
     /// password.
     static var store: ValueDecoder {
-        let shape = ValueShape.text(
-            summary: "the path of a SQLite file or a postgres:// URL", example: "/var/lib/fanfare/fanfare.sqlite")
+        let example = "/var/lib/fanfare/fanfare.sqlite"
+        let path = path(example)
+        let shape = ValueShape.text(summary: "the path of a SQLite file or a postgres:// URL", example: example)
         return ValueDecoder(shape: shape) { field in
             guard let url = field.node.text, StoreAddress(url).isURL else { return path.read(field) }
             do {

@@ -37,6 +37,11 @@ struct Field {
         collector.warning(what, advice, at: location)
     }
 
+    /// Adds a warning for a person who checks the installation.
+    func advise(_ what: String, _ advice: String) {
+        collector.warning(what, advice, at: location, isAdvice: true)
+    }
+
     /// Reports that the value does not have the required shape.
     func refuse(_ shape: ValueShape) {
         if node.isNothing {

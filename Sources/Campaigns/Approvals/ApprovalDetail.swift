@@ -91,7 +91,8 @@ private struct ApprovalFacts {
     init(_ definition: RunDefinition, reach: Int, occurrence: String?) {
         let campaign = definition.campaign
         add("devices", reach.grouped)
-        add(ApprovalDetailResult.audience, campaign.audienceSQL ?? campaign.audience.source)
+        let corrected = definition.correction.map { "the devices that run \($0.run) reached or may have reached" }
+        add(ApprovalDetailResult.audience, corrected ?? campaign.audienceSQL ?? campaign.audience.source)
         add(Self.occurrence, occurrence)
         add("stages", campaign.stages?.map(\.summary).joined(separator: "; "))
         add("push type", "\(campaign.pushType.rawValue), priority \(campaign.priority.rawValue)")

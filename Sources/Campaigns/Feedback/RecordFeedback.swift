@@ -100,8 +100,10 @@ package struct RecordFeedback: Sendable {
         let received = clock.now()
         var numbers: [Int] = []
         var events: [FeedbackEvent] = []
+        var pushes = key.references(
+            reports.compactMap { if case .reference(let text) = $0.report.source { text } else { nil } })[...]
         for (number, report) in reports {
-            switch try await event(report, received, sees) {
+            switch try await event(report, received, sees, push: { pushes.popFirst() ?? nil }) {
             case .success(let event):
                 numbers.append(number)
                 events.append(event)
@@ -121,13 +123,15 @@ package struct RecordFeedback: Sendable {
     }
 
     /// Returns an event with its time by this machine's clock.
+    ///
+    /// - Parameter push: returns what the report's reference stands for. Called once if the report has one.
     private func event(
-        _ report: FeedbackLine, _ received: Timestamp, _ sees: (_ topic: String) -> Bool
+        _ report: FeedbackLine, _ received: Timestamp, _ sees: (_ topic: String) -> Bool, push: () -> PushReference?
     ) async throws -> Result<FeedbackEvent, LineFault> {
         let source: FeedbackEvent.Source
         switch report.source {
-        case .reference(let text):
-            guard let push = key.reference(text), let topic = try await topics.topic(of: push.run, in: store),
+        case .reference:
+            guard let push = push(), let topic = try await topics.topic(of: push.run, in: store),
                 sees(topic)
             else {
                 return .failure(

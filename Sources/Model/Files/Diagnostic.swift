@@ -15,6 +15,8 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
     package var advice: String
     /// The lint rule of a warning that a template may switch off. `nil` for other diagnostics.
     package var rule: LintRule?
+    /// Whether a warning concerns only a person who checks the installation, and not each command.
+    package var isAdvice = false
 
     package init(
         path: String, line: Int = 0, column: Int = 0, severity: Severity = .error, what: String, advice: String = "",

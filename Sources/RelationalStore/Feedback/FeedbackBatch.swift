@@ -3,32 +3,6 @@ import Store
 
 /// Records a batch of events within a transaction that holds the lock of the table.
 struct FeedbackBatch<Session: SQLSession> {
-    /// A row's primary key.
-    private struct Key: Hashable {
-        var device: Int64
-        var run: Int64
-        var kind: Int64
-        var name: String
-        var idHigh: Int64
-        var idLow: Int64
-    }
-
-    /// The delivery that an event is about.
-    private struct Push {
-        var variant: Int?
-        var locale: Int?
-        var sentAt: Timestamp?
-    }
-
-    private struct Cell: Hashable {
-        var run: Int64
-        var kind: Int64
-        var name: String
-        var variant: Int
-        var locale: Int
-        var minute: Int
-    }
-
     private let db: Session
 
     init(_ db: Session) { self.db = db }
@@ -37,51 +11,21 @@ struct FeedbackBatch<Session: SQLSession> {
     static func index(_ number: Int) -> Int? { number < 0 ? nil : number }
 
     func record(_ events: [FeedbackEvent]) throws -> [FeedbackVerdict] {
-        let devices = try devices(of: events)
-        let runs = try runs(of: events)
-        var verdicts: [FeedbackVerdict] = []
-        var rows: [Key: FeedbackEvent] = [:]
-        var places: [Key: Int] = [:]
-        for (place, event) in events.enumerated() {
-            let run: Int64 = if case .push(let run, _) = event.source { run } else { 0 }
-            guard let device = devices[event.source] else {
-                verdicts.append(.unknownDevice)
-                continue
-            }
-            guard run == 0 || runs.contains(run) else {
-                verdicts.append(.unknownPush)
-                continue
-            }
-            let key = Key(
-                device: device, run: run, kind: event.kind.rawValue, name: event.name,
-                idHigh: run == 0 ? event.id.high : 0, idLow: run == 0 ? event.id.low : 0)
-            verdicts.append(.repeated)
-            guard rows[key] == nil else { continue }
-            rows[key] = event
-            places[key] = place
+        var rows = FeedbackRows(events, try devices(of: events), runs: try runs(of: events))
+        try insert(&rows, events)
+        for (run, places) in rows.written() {
+            rows.count(places, events, try pushes(of: run, to: places.map { rows.keys[$0].device }))
         }
-        let written = try insert(rows)
-        for key in written { places[key].map { verdicts[$0] = .recorded } }
-        try count(written, rows)
-        return verdicts
+        try write(rows.cells)
+        return rows.verdicts
     }
 
-    /// Returns the device of each source that has one.
-    private func devices(of events: [FeedbackEvent]) throws -> [FeedbackEvent.Source: Int64] {
-        var found: [FeedbackEvent.Source: Int64] = [:]
-        var named: [Int64] = []
-        var installations: [String: Set<String>] = [:]
-        for event in events {
-            switch event.source {
-            case .push(_, let device): named.append(device)
-            case .installation(let id, let topic): installations[topic, default: []].insert(id)
-            }
-        }
-        let known = Set(
+    private func devices(of events: [FeedbackEvent]) throws -> FeedbackDevices {
+        var (named, installations) = FeedbackDevices.named(by: events)
+        var devices = FeedbackDevices()
+        named.sort()
+        devices.known = Set(
             try db.all("SELECT id FROM device WHERE id \(Session.dialect.isAny(1))", named) { try $0.int64(0) })
-        for event in events {
-            if case .push(_, let device) = event.source, known.contains(device) { found[event.source] = device }
-        }
         for (topic, ids) in installations {
             let rows = try db.all(
                 """
@@ -90,9 +34,9 @@ struct FeedbackBatch<Session: SQLSession> {
                     AND device.installation_id \(Session.dialect.isAny(2))
                 """, topic, ids.filter(Session.dialect.canHold).sorted()
             ) { (try $0.text(0), try $0.int64(1)) }
-            for (id, device) in rows { found[.installation(id, topic: topic)] = device }
+            devices.installations[topic] = Dictionary(rows) { first, _ in first }
         }
-        return found
+        return devices
     }
 
     private func runs(of events: [FeedbackEvent]) throws -> Set<Int64> {
@@ -104,33 +48,38 @@ struct FeedbackBatch<Session: SQLSession> {
             })
     }
 
-    /// Inserts the rows that are not there yet, in one statement, and returns their keys.
-    private func insert(_ rows: [Key: FeedbackEvent]) throws -> [Key] {
-        guard !rows.isEmpty else { return [] }
-        let ordered = rows.sorted { ($0.key.device, $0.key.run) < ($1.key.device, $1.key.run) }
-        let values = ordered.map { key, event in
-            let value = event.valueMicros.map(String.init) ?? "null"
-            let times = "\(event.at.milliseconds),\(event.receivedAt.milliseconds)"
-            return "[\(key.device),\(key.run),\(key.kind),\(JSONEscaping.quoted(key.name)),\(key.idHigh),\(key.idLow),"
-                + "\(value),\(times)]"
-        }
-        let columns = Self.types.enumerated().map { column, type in
-            Session.dialect.word("json_extract(value, '$[\(column)]')", "(value ->> \(column))::\(type)")
-        }
-        let source = Session.dialect.word(
-            "json_each($1) WHERE TRUE", "jsonb_array_elements($1::jsonb) AS given (value)")
-        return try db.all(
-            """
+    /// Inserts the rows that are not there yet, and marks them.
+    private func insert(_ rows: inout FeedbackRows, _ events: [FeedbackEvent]) throws {
+        guard !rows.keys.isEmpty else { return }
+        let into = """
             INSERT INTO feedback_event (
                 device_id, run_id, kind, name, id_high, id_low, value_micros, happened_at, received_at)
-            SELECT \(columns.joined(separator: ", ")) FROM \(source)
+            """
+        // SQLite keeps the statement prepared. On PostgreSQL each row would be a round trip.
+        if case .sqlite = Session.dialect {
+            let statement: SQLStatement = "\(into) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING"
+            for place in rows.keys.indices {
+                let (key, event) = (rows.keys[place], events[rows.events[place]])
+                let values: [any SQLValue] = [
+                    key.device, key.run, key.kind, key.name, key.idHigh, key.idLow, event.valueMicros, event.at,
+                    event.receivedAt,
+                ]
+                if try db.execute(statement, values: values) > 0 { rows.mark(place) }
+            }
+            return
+        }
+        let columns = Self.types.enumerated().map { "(value ->> \($0))::\($1)" }
+        let written = try db.all(
+            """
+            \(into) SELECT \(columns.joined(separator: ", ")) FROM jsonb_array_elements($1::jsonb) AS given (value)
             ON CONFLICT DO NOTHING RETURNING device_id, run_id, kind, name, id_high, id_low
-            """, "[\(values.joined(separator: ","))]"
+            """, rows.json(events)
         ) { row in
-            Key(
+            FeedbackKey(
                 device: try row.int64(0), run: try row.int64(1), kind: try row.int64(2), name: try row.text(3),
                 idHigh: try row.int64(4), idLow: try row.int64(5))
         }
+        rows.mark(Set(written))
     }
 
     private static var types: [String] {
@@ -138,20 +87,7 @@ struct FeedbackBatch<Session: SQLSession> {
     }
 
     /// Adds the new events of pushes to the counts of their runs.
-    private func count(_ written: [Key], _ rows: [Key: FeedbackEvent]) throws {
-        var cells: [Cell: (events: Int, value: Int64)] = [:]
-        for (run, keys) in Dictionary(grouping: written.filter { $0.run != 0 }, by: \.run) {
-            let pushes = try pushes(of: run, to: keys.map(\.device))
-            for key in keys {
-                guard let event = rows[key] else { continue }
-                let push = pushes[key.device]
-                let cell = Cell(
-                    run: run, kind: key.kind, name: key.name, variant: push?.variant ?? -1, locale: push?.locale ?? -1,
-                    minute: push?.sentAt.map { FeedbackMinute.of(event.at - $0) } ?? 0)
-                cells[cell, default: (0, 0)].events += 1
-                cells[cell, default: (0, 0)].value += event.valueMicros ?? 0
-            }
-        }
+    private func write(_ cells: [FeedbackRows.Cell: FeedbackRows.Sum]) throws {
         try db.execute(
             """
             INSERT INTO feedback_count (run_id, kind, name, variant, locale_index, minute, events, value_micros)
@@ -162,13 +98,13 @@ struct FeedbackBatch<Session: SQLSession> {
             """,
             each: cells.map { cell, sum in
                 [
-                    cell.run, cell.kind, cell.name, cell.variant, cell.locale, cell.minute, sum.events, sum.value,
+                    cell.run, cell.kind, cell.name, cell.variant, cell.locale, cell.minute, sum.events, sum.valueMicros,
                 ] as [any SQLValue]
             })
     }
 
     /// Returns the deliveries of a run to devices. Empty if the run's outcomes by device were pruned.
-    private func pushes(of run: Int64, to devices: [Int64]) throws -> [Int64: Push] {
+    private func pushes(of run: Int64, to devices: [Int64]) throws -> [Int64: FeedbackRows.Push] {
         guard try db.hasDeliveries(of: run) else { return [:] }
         let rows = try db.all(
             .once(
@@ -180,7 +116,7 @@ struct FeedbackBatch<Session: SQLSession> {
             let isSettled = DeliveryState(code: try row.int64(3)) != .pending
             return (
                 try row.int64(0),
-                Push(
+                FeedbackRows.Push(
                     variant: try row.intOrNil(1), locale: try row.intOrNil(2),
                     sentAt: isSettled ? try row.timestamp(4) : nil)
             )

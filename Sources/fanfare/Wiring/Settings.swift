@@ -30,10 +30,11 @@ struct Settings: ParsableArguments {
     /// Returns the configuration if it exists and is valid. Prints nothing otherwise.
     func configurationIfAny() -> Configuration? { source.readIfRight() }
 
-    /// Reads and checks the configuration. Warnings go to standard error.
+    /// Reads and checks the configuration. Warnings go to standard error, except advice, which `fanfare doctor` and the
+    /// Health page show.
     func configuration() throws -> Configuration {
         let (configuration, warnings) = try source.read()
-        for warning in warnings { Console.note(warning.description) }
+        for warning in warnings where !warning.isAdvice { Console.note(warning.description) }
         return configuration
     }
 

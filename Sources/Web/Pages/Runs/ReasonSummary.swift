@@ -26,7 +26,7 @@ struct ReasonSummary: Hashable, Sendable {
         case .alertsNotAllowed: Self("Notifications are turned off", "The person can turn them on in the settings.")
         case .wrongEnvironment:
             Self("The token belongs to the other environment", "Register the device with the environment of its build.")
-        case .tokenGone: Self("The app was uninstalled", "The tokens were removed.")
+        case .tokenGone: Self("The app was uninstalled", "Nothing is sent to these devices any more.")
         case .payloadTooLarge: Self("The payload is too large", "Shorten the text of this language.")
         case .cancelled: Self("The run was cancelled")
         case .late: Self("Its local time had passed when the run started")
@@ -39,8 +39,9 @@ struct ReasonSummary: Hashable, Sendable {
     private static let ofAPNs = [
         "Unregistered": Self(
             "APNs says that the app was uninstalled",
-            "The tokens were removed, except those of devices that had registered again since."),
-        "ExpiredToken": Self("The token has expired", "The tokens were removed."),
+            "Nothing is sent to these devices any more, except to those that have registered again since."),
+        "ExpiredToken": Self(
+            "The token has expired", "Nothing is sent to these devices until they register again."),
         "BadDeviceToken": Self(
             "APNs does not know the token",
             "It belongs to another environment, or is not a valid token. The devices were suspended."),

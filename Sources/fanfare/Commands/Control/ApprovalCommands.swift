@@ -186,8 +186,10 @@ enum ApprovalText {
         lines += approval.signatures.map { signature in
             let verb = signature.isRejection ? "rejected" : "signed"
             let reason = signature.reason.map { ": \($0)" } ?? ""
+            let signer =
+                signature.by.hasPrefix(signature.person) ? signature.by : "\(signature.person), as \(signature.by)"
             let until = signature.isRejection ? "" : ", good until \(signature.lapsesAt)"
-            return "  \(verb) by \(signature.by) at \(signature.signedAt)\(until)\(reason)"
+            return "  \(verb) by \(signer) at \(signature.signedAt)\(until)\(reason)"
                 + (signature.fault.map { "; does not count: \($0)" } ?? "")
         }
         return lines.joined(separator: "\n")

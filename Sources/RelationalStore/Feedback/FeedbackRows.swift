@@ -1,0 +1,142 @@
+import Model
+import Store
+
+/// A row's primary key in the table of events.
+struct FeedbackKey: Hashable {
+    var device: Int64
+    var run: Int64
+    var kind: Int64
+    var name: String
+    var idHigh: Int64
+    var idLow: Int64
+}
+
+/// The devices that a batch of events names.
+struct FeedbackDevices {
+    /// The devices of pushes that the store has.
+    var known: Set<Int64> = []
+    /// The devices by topic and installation.
+    var installations: [String: [String: Int64]] = [:]
+
+    /// Returns what the store must look up.
+    static func named(
+        by events: [FeedbackEvent]
+    ) -> (devices: [Int64], installations: [String: Set<String>]) {
+        var devices: [Int64] = []
+        var installations: [String: Set<String>] = [:]
+        devices.reserveCapacity(events.count)
+        for event in events {
+            switch event.source {
+            case .push(_, let device): devices.append(device)
+            case .installation(let id, let topic): installations[topic, default: []].insert(id)
+            }
+        }
+        return (devices, installations)
+    }
+
+    func device(of source: FeedbackEvent.Source) -> Int64? {
+        switch source {
+        case .push(_, let device): known.contains(device) ? device : nil
+        case .installation(let id, let topic): installations[topic]?[id]
+        }
+    }
+}
+
+/// The rows of a batch of events, in the order of the table. It has no type parameter, so that each operation on a row
+/// is compiled for it: thousands of rows are recorded per second while pushes are sent.
+struct FeedbackRows {
+    /// The delivery that an event is about.
+    struct Push {
+        var variant: Int?
+        var locale: Int?
+        var sentAt: Timestamp?
+    }
+
+    struct Cell: Hashable {
+        var run: Int64
+        var kind: Int64
+        var name: String
+        var variant: Int
+        var locale: Int
+        var minute: Int
+    }
+
+    struct Sum {
+        var events = 0
+        var valueMicros: Int64 = 0
+    }
+
+    private(set) var verdicts: [FeedbackVerdict] = []
+    private(set) var keys: [FeedbackKey] = []
+    /// The index of each row's event.
+    private(set) var events: [Int] = []
+    private(set) var cells: [Cell: Sum] = [:]
+
+    init(_ given: [FeedbackEvent], _ devices: FeedbackDevices, runs: Set<Int64>) {
+        var rows: [(key: FeedbackKey, event: Int)] = []
+        var seen: Set<FeedbackKey> = []
+        verdicts.reserveCapacity(given.count)
+        rows.reserveCapacity(given.count)
+        seen.reserveCapacity(given.count)
+        for (index, event) in given.enumerated() {
+            let run: Int64 = if case .push(let run, _) = event.source { run } else { 0 }
+            guard let device = devices.device(of: event.source) else {
+                verdicts.append(.unknownDevice)
+                continue
+            }
+            guard run == 0 || runs.contains(run) else {
+                verdicts.append(.unknownPush)
+                continue
+            }
+            let key = FeedbackKey(
+                device: device, run: run, kind: event.kind.rawValue, name: event.name,
+                idHigh: run == 0 ? event.id.high : 0, idLow: run == 0 ? event.id.low : 0)
+            verdicts.append(.repeated)
+            if seen.insert(key).inserted { rows.append((key, index)) }
+        }
+        rows.sort { ($0.key.device, $0.key.run) < ($1.key.device, $1.key.run) }
+        keys = rows.map(\.key)
+        events = rows.map(\.event)
+    }
+
+    /// Marks a row that was not there before.
+    mutating func mark(_ place: Int) { verdicts[events[place]] = .recorded }
+
+    mutating func mark(_ written: Set<FeedbackKey>) {
+        for place in keys.indices where written.contains(keys[place]) { mark(place) }
+    }
+
+    /// Returns the new rows of pushes by run.
+    func written() -> [Int64: [Int]] {
+        var places: [Int64: [Int]] = [:]
+        for place in keys.indices where keys[place].run != 0 && verdicts[events[place]] == .recorded {
+            places[keys[place].run, default: []].append(place)
+        }
+        return places
+    }
+
+    /// Counts new rows of one run.
+    mutating func count(_ places: [Int], _ given: [FeedbackEvent], _ pushes: [Int64: Push]) {
+        for place in places {
+            let (key, event) = (keys[place], given[events[place]])
+            let push = pushes[key.device]
+            let cell = Cell(
+                run: key.run, kind: key.kind, name: key.name, variant: push?.variant ?? -1, locale: push?.locale ?? -1,
+                minute: push?.sentAt.map { FeedbackMinute.of(event.at - $0) } ?? 0)
+            cells[cell, default: Sum()].events += 1
+            cells[cell, default: Sum()].valueMicros += event.valueMicros ?? 0
+        }
+    }
+
+    /// Returns the rows as a JSON array of arrays.
+    func json(_ given: [FeedbackEvent]) -> String {
+        let rows = keys.indices.map { place in
+            let (key, event) = (keys[place], given[events[place]])
+            let value = event.valueMicros.map(String.init) ?? "null"
+            let times = "\(event.at.milliseconds),\(event.receivedAt.milliseconds)"
+            return "[\(key.device),\(key.run),\(key.kind),\(JSONEscaping.quoted(key.name)),\(key.idHigh),\(key.idLow),"
+                + "\(value),\(times)]"
+        }
+        return "[\(rows.joined(separator: ","))]"
+    }
+}
