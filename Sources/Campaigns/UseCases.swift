@@ -102,6 +102,10 @@ package struct UseCases: Sendable {
     package var registering: RegisterDevices {
         RegisterDevices(store: store, queue: registrations, given: givenDevices) { [clock] in clock.now() }
     }
+    package var installationSecrets: InstallationSecrets {
+        InstallationSecrets(store: store, makeSecret: access.makeSecret, clock: clock)
+    }
+
     package var feedback: RecordFeedback {
         RecordFeedback(store: store, queue: feedbackQueue, topics: runTopics, clock: clock)
     }

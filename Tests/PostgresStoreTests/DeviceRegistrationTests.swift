@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct DeviceRegistrationTests {
     @Test func `a batch does what its records do one by one`() async throws {
-        var random = SeededRandom(seed: 7)
+        var random = SeededGenerator(seed: 7)
         for _ in 0..<12 {
             let batches = try (0..<4).map { _ in try (0..<40).map { _ in try Self.anyRecord(&random) } }
             try await withStore { together in
@@ -36,7 +36,7 @@ struct DeviceRegistrationTests {
     }
 
     @Test func `a dry run counts what its batch then does`() async throws {
-        var random = SeededRandom(seed: 11)
+        var random = SeededGenerator(seed: 11)
         let batches = try (0..<10).map { _ in try (0..<60).map { _ in try Self.anyRecord(&random) } }
         try await withStore { store in
             for batch in batches {
@@ -137,7 +137,7 @@ struct DeviceRegistrationTests {
     }
 
     /// Of few tokens and installations, so that they meet in every way.
-    private static func anyRecord(_ random: inout SeededRandom) throws -> DeviceRecord {
+    private static func anyRecord(_ random: inout SeededGenerator) throws -> DeviceRecord {
         let number = Int.random(in: 0..<12, using: &random)
         var device = try record(
             number, environment: Int.random(in: 0..<8, using: &random) == 0 ? .sandbox : .production,
@@ -168,19 +168,6 @@ struct DeviceRegistrationTests {
 
     private static func key(_ device: StoredDevice) -> String {
         "\(device.record.topic) \(device.record.environment) \(device.record.token.hex)"
-    }
-}
-
-private struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 33)) &* 0xff51_afd7_ed55_8ccd
-        return mixed ^ (mixed >> 33)
     }
 }
 

@@ -68,6 +68,12 @@ struct FilledStore {
                 id: (high: .min, low: number), valueMicros: -number, at: noon, receivedAt: noon + .seconds(number))
         }
         #expect(try await store.recordFeedback(events).contains(.recorded))
+        var secrets = 0
+        for device in 1...9 {
+            let hash = [UInt8](repeating: UInt8(device), count: 32)
+            if try await store.setInstallationSecret(hash: hash, of: Int64(device), now: noon) { secrets += 1 }
+        }
+        #expect(secrets > 0)
     }
 
     private mutating func odd() -> String? {

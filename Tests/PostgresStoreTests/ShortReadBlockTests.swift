@@ -65,6 +65,7 @@ struct `Short reads on a server` {
         ("waits", { _ = try await $0.waits(of: 1, now: noon) }), ("stages", { _ = try await $0.stages(of: 1) }),
         ("stops", { _ = try await $0.stops() }),
         ("firstFeedback", { _ = try await $0.firstFeedback() }),
+        ("installation", { _ = try await $0.installation(secretHash: []) }),
         ("segmentUsers", { _ = try await $0.segmentUsers(of: ["a"]) }),
         ("arrival", { _ = try await $0.arrival() }), ("departure", { _ = try await $0.departure() }),
         ("highestNumbers", { _ = try await $0.highestNumbers() }), ("isEmpty", { _ = try await $0.isEmpty() }),

@@ -60,6 +60,7 @@ import Testing
         ("remaining", { _ = try await $0.claim(1, by: "a", now: noon) }), ("holds", { _ = try await $0.holds(of: 1) }),
         ("waits", { _ = try await $0.waits(of: 1, now: noon) }), ("stops", { _ = try await $0.stops() }),
         ("firstFeedback", { _ = try await $0.firstFeedback() }),
+        ("installation", { _ = try await $0.installation(secretHash: []) }),
         ("segmentUsers", { _ = try await $0.segmentUsers(of: ["a"]) }),
         ("stages", { _ = try await $0.stages(of: 1) }), ("arrival", { _ = try await $0.arrival() }),
         ("departure", { _ = try await $0.departure() }), ("highestNumbers", { _ = try await $0.highestNumbers() }),

@@ -84,6 +84,92 @@ struct FeedbackOperationsTests {
         }
     }
 
+    @Test func `an installation reports with a secret of its own, and only for itself`() async throws {
+        try await WebScene.with { scene in
+            let run = try await Self.started(scene)
+            let topic = run.definition.campaign.topic
+            let path = "/devices/\(topic)/by-itself"
+            let device = "{\"token\":\"\(String(repeating: "ab", count: 32))\",\"environment\":\"production\"}"
+            let json = ["Content-Type": "application/json"]
+            let silent = try await scene.api("PUT", path, as: .registrar, body: device, headers: json)
+            #expect(!silent.text.contains("secret"))
+            let wrong = try await scene.api("PUT", path + "?secret=old", as: .registrar, body: device, headers: json)
+            #expect(wrong.status == 422)
+            var secrets: [String] = []
+            for _ in 1...2 {
+                let answer = try await scene.api(
+                    "PUT", path + "?secret=new", as: .registrar, body: device, headers: json)
+                let result: RegistrationResult = try answer.result()
+                secrets.append(try #require(result.secret))
+            }
+            let number = try await scene.store.devices(matching: "by-itself")[0].id
+            let own =
+                "{\"id\":\"00000000-0000-4000-8000-000000000001\",\"type\":\"app_started\","
+                + "\"installation_id\":\"by-itself\",\"topic\":\"\(topic)\"}"
+            let lines = [
+                own, own.replacing("by-itself", with: "install-1"),
+                Self.opened(try Self.reference(scene, run: run.id, device: number), id: 2),
+                Self.opened(try Self.reference(scene, run: run.id, device: 1), id: 3),
+            ]
+            func send(_ body: String, _ secret: String) async throws -> WebScene.Answer {
+                try await scene.api("POST", "/events", body: body, headers: ["Authorization": "Bearer \(secret)"])
+            }
+            // The second registration has replaced the first secret.
+            #expect(try await send(own, secrets[0]).status == 401)
+            let result: FeedbackResult = try await send(lines.joined(separator: "\n"), secrets[1]).result()
+            #expect(result.rejected.map(\.line) == [2, 4], "\(result)")
+            #expect(result.recorded == 2 && result.rejected[1].reason.contains("to this installation"))
+            // The secret is good for nothing else.
+            for (method, other) in [("GET", "/devices?find=by-itself"), ("PUT", path), ("GET", "/runs")] {
+                let answer = try await scene.api(
+                    method, other, body: device, headers: ["Authorization": "Bearer \(secrets[1])"])
+                #expect(answer.status == 403, "\(other)")
+            }
+            let many = Array(repeating: own, count: 101).joined(separator: "\n")
+            #expect(try await send(many, secrets[1]).status == 422)
+            var statuses: [Int] = []
+            for _ in 1...30 { statuses.append(try await send(own, secrets[1]).status) }
+            #expect(statuses.prefix(28).allSatisfy { $0 == 200 } && statuses.last == 429)
+        }
+    }
+
+    @Test func `no body breaks the operation`() async throws {
+        try await WebScene.with { scene in
+            let run = try await Self.started(scene)
+            let good = Self.opened(
+                try Self.reference(scene, run: run.id, device: 1), at: "2027-01-15T08:00:00Z",
+                sentAt: "2027-01-15T08:00:05Z")
+            var generator = SeededGenerator(seed: 7)
+            let pieces = [
+                "[", "]", "{", "}", ",", ":", "\"", "\\u00", "\n", "null", "-1e999", "\u{0}", "é", "\"ref\":",
+            ]
+            .map { Array($0.utf8) }
+            var statuses: [Int: Int] = [:]
+            for round in 1...1_500 {
+                var body = Array((round.isMultiple(of: 2) ? "[\(good),\(good)]" : "\(good)\n\(good)").utf8)
+                for _ in 0..<Int.random(in: 1...6, using: &generator) {
+                    let place = Int.random(in: 0...body.count, using: &generator)
+                    switch Int.random(in: 0..<4, using: &generator) {
+                    case 0:
+                        let piece = pieces[Int.random(in: pieces.indices, using: &generator)]
+                        body.insert(contentsOf: piece, at: place)
+                    case 1:
+                        let end = min(body.count, place + Int.random(in: 0...9, using: &generator))
+                        body.removeSubrange(place..<end)
+                    case 2: if place < body.count { body[place] = UInt8.random(in: 0...255, using: &generator) }
+                    default: body.insert(contentsOf: body.suffix(from: place).prefix(30), at: place)
+                    }
+                }
+                let answer = try await scene.api(
+                    "POST", "/events", as: .registrar, body: String(decoding: body, as: UTF8.self))
+                statuses[answer.status, default: 0] += 1
+            }
+            #expect(Set(statuses.keys).isSubset(of: [200, 422]), "\(statuses)")
+            #expect(statuses[200] ?? 0 > 100 && statuses[422] ?? 0 > 100, "\(statuses)")
+            #expect(try await scene.store.feedbackCounts(ofRun: run.id).map(\.events).reduce(0, +) == 1)
+        }
+    }
+
     @Test func `a body that is too long, too many or no gzip is refused as a whole`() async throws {
         try await WebScene.with { scene in
             let many = String(repeating: "{}\n", count: RecordFeedback.reportsMax + 1)

@@ -87,7 +87,7 @@ package enum CampaignKeys {
         static let event = Key(
             "event", ValueDecoder<String>.name, required: true, "The name of the event, such as played_episode.")
         static let within = Key(
-            "within", .duration(.seconds(60) ... .seconds(30 * 86_400), example: "24h"),
+            "within", .duration(.seconds(1) ... .seconds(30 * 86_400), example: "24h"),
             "The time after the push within which the event counts (default: 24h).")
         static let shape = ObjectShape(
             "conversion", "The goal of the campaign.", [event.shape, within.shape])

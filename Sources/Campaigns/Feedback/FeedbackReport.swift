@@ -128,7 +128,7 @@ package struct GoalReport: Codable, Hashable, Sendable {
 /// Someone who looks at every figure sees at most ten intervals before the final one. Each of them covers the truth
 /// with a probability of 99.5 %, so all of them together do with at least 95 %.
 struct FeedbackLook {
-    private static let first: Duration = .seconds(3600)
+    static let first: Duration = .seconds(3600)
     private static let looksMax = 10
     /// The two-sided 99.5 % quantile of the normal distribution.
     static let earlyZ = 2.807_033_768_343_804
@@ -170,7 +170,9 @@ private struct GoalText {
     var summary: String {
         let within = WrittenDuration.text(.seconds(report.withinSeconds))
         guard report.isFinal || report.lookedAtSeconds > 0 else {
-            return "\(report.event) within \(within): the first figures come an hour after the start of the run"
+            let first = min(.seconds(report.withinSeconds), FeedbackLook.first)
+            return "\(report.event) within \(within): the first figures come \(WrittenDuration.text(first)) after the "
+                + "start of the run"
         }
         let start = "\(report.event) within \(within): \(Self.share(report.treated)) of the devices that were sent to"
         guard let heldOut = report.heldOut else { return start + early }

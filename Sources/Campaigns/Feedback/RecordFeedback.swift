@@ -36,16 +36,20 @@ package struct RecordFeedback: Sendable {
     /// Records the reports of one request: a JSON array, or JSON Lines. A bad report does not stop the others. The good
     /// ones are durable on return.
     ///
-    /// - Parameter sees: whether the caller may report for an app.
-    package func record(_ body: [UInt8], sees: @Sendable (_ topic: String) -> Bool) async throws -> FeedbackResult {
+    /// - Parameters:
+    ///   - reporter: the caller.
+    ///   - max: the maximum number of reports.
+    package func record(
+        _ body: [UInt8], from reporter: FeedbackReporter, max: Int = reportsMax
+    ) async throws -> FeedbackResult {
         let lines: [FeedbackBody.Line]?
         do throws(LineFault) {
-            lines = try FeedbackBody.lines(body, max: Self.reportsMax)
+            lines = try FeedbackBody.lines(body, max: max)
         } catch {
             throw Failure(.invalidData, error.reason)
         }
         guard let lines else {
-            throw Failure(.invalidData, "more than \(Self.reportsMax) reports; send them in several requests")
+            throw Failure(.invalidData, "more than \(max) reports; send them in several requests")
         }
         var result = FeedbackResult()
         var good: [(number: Int, report: FeedbackLine)] = []
@@ -55,7 +59,7 @@ package struct RecordFeedback: Sendable {
             case .failure(let fault): result.reject(line.number, Redaction.withoutTokens(fault.reason))
             }
         }
-        try await record(good, into: &result, sees: sees) { try await queue.submit($0, weight: $0.count) }
+        try await record(good, into: &result, from: reporter) { try await queue.submit($0, weight: $0.count) }
         result.rejected.sort { $0.line < $1.line }
         return result
     }
@@ -84,7 +88,9 @@ package struct RecordFeedback: Sendable {
         ) { batch in
             let numbered = batch.enumerated().map { (number + $0 + 1, $1) }
             number += batch.count
-            try await record(numbered, into: &result, sees: { _ in true }) { try await store.recordFeedback($0) }
+            try await record(numbered, into: &result, from: .backend { _ in true }) {
+                try await store.recordFeedback($0)
+            }
         }
         try await store.recordEvent(
             kind: .feedbackImported, run: nil, actor: actor,
@@ -95,7 +101,7 @@ package struct RecordFeedback: Sendable {
 
     private func record(
         _ reports: [(number: Int, report: FeedbackLine)], into result: inout FeedbackResult,
-        sees: (_ topic: String) -> Bool, write: ([FeedbackEvent]) async throws -> [FeedbackVerdict]
+        from reporter: FeedbackReporter, write: ([FeedbackEvent]) async throws -> [FeedbackVerdict]
     ) async throws {
         let received = clock.now()
         var numbers: [Int] = []
@@ -103,7 +109,7 @@ package struct RecordFeedback: Sendable {
         var pushes = key.references(
             reports.compactMap { if case .reference(let text) = $0.report.source { text } else { nil } })[...]
         for (number, report) in reports {
-            switch try await event(report, received, sees, push: { pushes.popFirst() ?? nil }) {
+            switch try await event(report, received, reporter, push: { pushes.popFirst() ?? nil }) {
             case .success(let event):
                 numbers.append(number)
                 events.append(event)
@@ -126,24 +132,25 @@ package struct RecordFeedback: Sendable {
     ///
     /// - Parameter push: returns what the report's reference stands for. Called once if the report has one.
     private func event(
-        _ report: FeedbackLine, _ received: Timestamp, _ sees: (_ topic: String) -> Bool, push: () -> PushReference?
+        _ report: FeedbackLine, _ received: Timestamp, _ reporter: FeedbackReporter, push: () -> PushReference?
     ) async throws -> Result<FeedbackEvent, LineFault> {
         let source: FeedbackEvent.Source
         switch report.source {
         case .reference:
             guard let push = push(), let topic = try await topics.topic(of: push.run, in: store),
-                sees(topic)
+                reporter.mayReport(push, of: topic)
             else {
                 return .failure(
                     LineFault(
                         reason:
-                            "ref is not the reference of a push of this app; send fanfare.r from the payload unchanged")
+                            "ref is not the reference of a push \(reporter.scope); send fanfare.r from the payload unchanged"
+                    )
                 )
             }
             source = .push(run: push.run, device: push.device)
         case .installation(let id, let topic):
-            guard sees(topic) else {
-                return .failure(LineFault(reason: "topic \"\(topic)\" does not belong to the token's app"))
+            guard reporter.mayReport(installation: id, of: topic) else {
+                return .failure(LineFault(reason: reporter.refusal(of: topic)))
             }
             source = .installation(id, topic: topic)
         }

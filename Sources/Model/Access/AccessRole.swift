@@ -35,6 +35,8 @@ package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
         case approve
         /// Register and remove devices.
         case register
+        /// Report what became of pushes and what people did.
+        case report
         /// Create and revoke access tokens.
         case tokens
         /// Upload keys, add apps, name test devices, and import files of devices.
@@ -48,7 +50,7 @@ package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
         case .sender: [.read, .plan, .ask, .testSend, .segments, .run, .halt]
         case .approver: [.read, .plan, .halt, .lift, .approve]
         case .admin: Set(Permission.allCases)
-        case .registrar: [.register]
+        case .registrar: [.register, .report]
         }
     }
 

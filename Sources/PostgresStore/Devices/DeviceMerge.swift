@@ -88,7 +88,7 @@ struct DeviceDeletion {
             FROM (SELECT segment_id, count(*) FROM leaving GROUP BY segment_id) AS leavers
             WHERE segment.id = leavers.segment_id
             """, devices)
-        for table in ["tag", "feedback_event"] {
+        for table in ["tag", "feedback_event", "installation_secret"] {
             try db.execute(.once("DELETE FROM \(table) WHERE device_id = ANY ($1)"), devices)
         }
     }

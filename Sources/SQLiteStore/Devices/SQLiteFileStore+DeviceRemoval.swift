@@ -48,5 +48,6 @@ extension SQLiteFileStore {
         "DELETE FROM segment_member WHERE device_id = :device",
         "DELETE FROM tag WHERE device_id = :device",
         "DELETE FROM feedback_event WHERE device_id = :device",
+        "DELETE FROM installation_secret WHERE device_id = :device",
     ]
 }

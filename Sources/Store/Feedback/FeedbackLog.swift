@@ -28,6 +28,14 @@ package protocol FeedbackLog: Sendable {
     /// Returns when the first event that is kept was received, or `nil` if there is none.
     func firstFeedback() async throws -> Timestamp?
 
+    /// Replaces the secret with which an installation reports by itself. Returns `false` if there is no such device.
+    ///
+    /// - Parameter hash: the hash of the secret. The store never has the secret.
+    func setInstallationSecret(hash: [UInt8], of device: Int64, now: Timestamp) async throws -> Bool
+
+    /// Returns the installation that has a secret, or `nil` if none has it.
+    func installation(secretHash: [UInt8]) async throws -> ReportingInstallation?
+
     /// Deletes the events that were received before a moment, some thousand per transaction. Returns their number.
     func removeFeedback(receivedBefore moment: Timestamp) async throws -> Int
 }

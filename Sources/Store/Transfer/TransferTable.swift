@@ -73,6 +73,7 @@ extension TransferTable {
         feedItem,
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
         provenFirst, savedPlan, occurrenceValues, feedbackEvent, feedbackCount,
+        installationSecret,
     ]
 
     /// The tables whose ids a store assigns. Each id is assigned only once.
@@ -292,6 +293,9 @@ extension TransferTable {
             "run_id": .integer, "kind": .integer, "name": .text, "variant": .integer, "locale_index": .integer,
             "minute": .integer,
         ], ["events": .integer, "value_micros": .integer])
+
+    private static let installationSecret = TransferTable(
+        "installation_secret", key: ["device_id": .integer], ["secret_hash": .bytes, "made_at": .integer])
 
     private static let pendingChange = TransferTable(
         "pending_change", key: ["id": .integer],

@@ -11,13 +11,14 @@ import Synchronization
 struct Authenticator: Sendable {
     let link: OneTimeLink
     let cases: UseCases
-    private let limiter: AttemptLimiter
+    /// Slows down callers that guess tokens. The key is an address.
+    private let limiter: RateLimiter
     private let refusals: RefusalReports
 
     init(_ cases: UseCases, link: OneTimeLink) {
         self.cases = cases
         self.link = link
-        limiter = AttemptLimiter { cases.uptime }
+        limiter = RateLimiter(atOnce: 10, secondsEach: 6) { cases.uptime }
         refusals = RefusalReports { cases.uptime }
     }
 
@@ -28,8 +29,15 @@ struct Authenticator: Sendable {
             throw Problem.unauthorized(
                 "send an access token: `Authorization: Bearer fanfare_...`; `fanfare tokens create` creates one")
         }
-        let token = try await token(secret, context)
-        return Caller(name: token.name, role: token.role, topic: token.topic, proof: .token)
+        if let token = try await cases.access.authenticate(secret, now: cases.now) {
+            return Caller(name: token.name, role: token.role, topic: token.topic, proof: .token)
+        }
+        if let installation = try await cases.installationSecrets.installation(presenting: secret) {
+            return Caller(
+                name: "device \(installation.device)", role: .registrar, topic: installation.topic,
+                proof: .installation(installation))
+        }
+        throw try await unknownToken(context)
     }
 
     /// Returns the visitor of the pages, or `nil` if no person is signed in.
@@ -54,9 +62,14 @@ struct Authenticator: Sendable {
     /// Returns the token with this secret. Slows down callers that guess.
     func token(_ secret: String, _ context: WebContext) async throws -> AccessToken {
         if let token = try await cases.access.authenticate(secret, now: cases.now) { return token }
+        throw try await unknownToken(context)
+    }
+
+    /// Counts a wrong secret, and returns the response to it.
+    private func unknownToken(_ context: WebContext) async throws -> Problem {
         // Only wrong secrets count, because behind a proxy all callers share one address.
         try await refused(context)
-        throw Problem.unauthorized(
+        return Problem.unauthorized(
             "this access token is unknown, expired or revoked; `fanfare tokens list` shows the valid ones")
     }
 
@@ -104,8 +117,14 @@ struct Authenticator: Sendable {
             // If the store cannot be written to now, the response stays the same.
             try? await cases.recordRefused(count, from: address)
         }
-        try limiter.check(address)
-        limiter.failed(address)
+        if let wait = limiter.wait(address) {
+            throw Problem(
+                429, "too_many_attempts", "Too many attempts",
+                "too many wrong tokens from this address; wait \(wait) s, and create a new token with `fanfare tokens "
+                    + "create`",
+                retryAfter: wait)
+        }
+        limiter.use(address)
     }
 
     private static let forwardedHeaders = [

@@ -11,6 +11,8 @@ struct Caller: Hashable, Sendable {
         case session
         /// A header from a proxy at a trusted address.
         case proxy
+        /// The secret of an installation, which may only report for itself.
+        case installation(ReportingInstallation)
     }
 
     var name: String
@@ -26,12 +28,16 @@ struct Caller: Hashable, Sendable {
             case .token: Actor("\(name) (token)", origin: .api)
             case .session: Actor("\(name) (signed in)", origin: .page)
             case .proxy: Actor("\(name) (proxy)", origin: .page)
+            case .installation: Actor("\(name) (installation)", origin: .api)
             }
         actor.signedInAs = "\(proof == .proxy ? "proxy" : "token"):\(name)"
         return actor
     }
 
     func require(_ permission: AccessRole.Permission) throws {
+        if case .installation = proof, permission != .report {
+            throw Problem.forbidden("the secret of an installation is only good for POST /api/v1/events")
+        }
         guard role.may(permission) else {
             let roles = AccessRole.allCases.filter { $0.may(permission) }.map(\.rawValue)
             throw Problem.forbidden(

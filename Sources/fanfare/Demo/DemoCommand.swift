@@ -46,6 +46,7 @@ struct DemoCommand: AsyncParsableCommand {
         let scene = DemoScene(simulator: simulator)
         try await scene.broadcast()
         try await scene.silentPushes()
+        try await scene.comparison(devices: devices)
         printSummary(folder)
         if stay { try await serve(folder, simulator) }
     }
@@ -79,7 +80,7 @@ struct DemoCommand: AsyncParsableCommand {
 
             # Left in \(folder.path):
             #   fanfare.yaml, campaigns/, templates/   what people write
-            #   devices.csv, fans.csv                  what was imported
+            #   devices.csv, fans.csv, events.jsonl    what was imported
             #   fanfare.sqlite                         devices, runs and the outcome of every token
             #   simulator.jsonl                        every request that the simulator received
             # Try next, there:
@@ -125,6 +126,26 @@ struct DemoScene {
             }
         }
         try await play("report", "refresh-episodes", "--check")
+    }
+
+    /// Sends two texts and holds some devices out. Then people react, and the report says what the push changed.
+    func comparison(devices: Int) async throws {
+        let started = Timestamp(Date())
+        let before = simulator.log().count
+        try await watched { try await play("run", DemoCampaign.name, "--yes") }
+        let pushes = simulator.log().dropFirst(before)
+        Console.print("\n# People react for \(WrittenDuration.text(DemoPeople.within)), and their apps report it.")
+        try await Task.sleep(for: DemoPeople.within)
+        var people = DemoPeople(now: Timestamp(Date()))
+        people.get(pushes)
+        people.live(devices: devices, topic: DemoDevices.topic, since: started)
+        let truth = people.truth.sorted { $0.key < $1.key }.map { "\($0.value.grouped) \($0.key)" }
+        Console.print("# In truth: \(truth.joined(separator: ", ")). Some reports are lost, and some are sent twice.")
+        let file = try OutputFile("events.jsonl", .closedToOthers)
+        try file.write(people.lines.joined(separator: "\n") + "\n")
+        try file.finish()
+        try await play("events", "import", "events.jsonl")
+        try await play("report", DemoCampaign.name)
     }
 
     func play(_ arguments: String...) async throws {
@@ -208,6 +229,7 @@ struct DemoFolder {
         options.topics = [DemoDevices.topic]
         options.registry = try SimulatorRegistry.load("\(path)/registry.jsonl")
         options.keepsLog = true
+        options.logsPayloads = true
         options.logPath = "\(path)/simulator.jsonl"
         let simulator = try Simulator(options)
         try simulator.start()
@@ -230,7 +252,7 @@ struct DemoFolder {
                 atPath: "\(path)/\(folder)", withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
         }
-        for example in ExampleFiles.all { try write(example.name, example.text) }
+        for file in ExampleFiles.all.map({ ($0.name, $0.text) }) + DemoCampaign.files { try write(file.0, file.1) }
         let pem = try SigningKey.generatedPEM()
         try write(Self.keyFile, pem)
         return pem

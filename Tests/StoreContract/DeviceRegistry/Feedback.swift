@@ -73,6 +73,20 @@ extension DeviceRegistryContract {
             #expect(try await store.removeFeedback(receivedBefore: noon) == 0)
             #expect(try await store.removeFeedback(receivedBefore: noon + .seconds(601)) == 1)
         }
+        Promise("an installation has one secret, which leaves the store with its device") { store in
+            _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
+            let (first, second) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
+            #expect(try await store.setInstallationSecret(hash: first, of: 1, now: noon))
+            #expect(try await store.setInstallationSecret(hash: first, of: 99, now: noon) == false)
+            let own = ReportingInstallation(device: 1, installationID: "install-1", topic: wendercast)
+            #expect(try await store.installation(secretHash: first) == own)
+            #expect(try await store.installation(secretHash: second) == nil)
+            #expect(try await store.setInstallationSecret(hash: second, of: 1, now: noon))
+            #expect(try await store.installation(secretHash: first) == nil)
+            #expect(try await store.installation(secretHash: second) == own)
+            _ = try await store.removeDevice(1, now: noon, by: "test")
+            #expect(try await store.installation(secretHash: second) == nil)
+        }
         Promise("devices that are held out are compared as assigned, whatever became of the pushes") { store in
             let run = try await sent(store, devices: 400) {
                 $0.holdoutPercent = 50

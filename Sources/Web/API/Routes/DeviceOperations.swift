@@ -12,6 +12,7 @@ struct DeviceOperations: Sendable {
         "installation", "The installation's id, as the app created it.")
     private static let device = Operation.Parameter.path("device", "The number of a device.", .integer)
     private static let answerModes = ["all", "rejected"]
+    private static let secrets = ["new"]
 
     var all: [Operation] { [register, registerMany, remove, find, counts, explain] }
 
@@ -21,11 +22,18 @@ struct DeviceOperations: Sendable {
             about:
                 "Registers a device, or updates its data, by the rules of `fanfare devices import`: fields "
                 + "that are left out stay unchanged. Responds when the device is stored.",
-            permission: .register, parameters: [Self.topic, Self.installation],
+            permission: .register,
+            parameters: [
+                Self.topic, Self.installation,
+                .query(
+                    "secret",
+                    "`new`: the response has a secret, with which the installation may report events by itself. The "
+                        + "earlier secret is no longer valid.", allowed: Self.secrets),
+            ],
             body: .json(DeviceRegistrationBody.self),
             answers: [
-                .init(.ok, "The device was already registered; its current data.", .json(DeviceResult.self)),
-                .init(.created, "New.", .json(DeviceResult.self)),
+                .init(.ok, "The device was already registered; its current data.", .json(RegistrationResult.self)),
+                .init(.created, "New.", .json(RegistrationResult.self)),
             ],
             problems: [.conflict, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: register)
     }
@@ -100,7 +108,11 @@ struct DeviceOperations: Sendable {
         let body = try await request.collected(bytesMax: APIRequest.lineBytesMax)
         let registered = try await cases.registering.register(
             Array(body.readableBytesView), topic: topic, installation: request.path("installation"))
-        return try .json(registered.result, registered.isNew ? .created : .ok)
+        var result = RegistrationResult(registered.result)
+        if try request.word("secret", among: Self.secrets) != nil {
+            result.secret = try await cases.installationSecrets.renew(ofDevice: result.device.device)
+        }
+        return try .json(result, registered.isNew ? .created : .ok)
     }
 
     private static func foreign(_ topic: String, _ caller: Caller) -> Problem {

@@ -4,7 +4,16 @@ import Model
 
 /// The operation by which apps and their backends report what became of pushes.
 struct FeedbackOperations: Sendable {
+    /// The most reports of an installation in one request. A device that was offline for days has fewer.
+    private static let installationReportsMax = 100
+
     let cases: UseCases
+    private let limiter: RateLimiter
+
+    init(cases: UseCases) {
+        self.cases = cases
+        limiter = RateLimiter(atOnce: 30, secondsEach: 10) { cases.uptime }
+    }
 
     var all: [Operation] { [report] }
 
@@ -16,8 +25,10 @@ struct FeedbackOperations: Sendable {
                 + "\(RecordFeedback.bytesMax / 1000) KB, as a JSON array or as JSON Lines, with or without gzip. A report "
                 + "about a push has its `ref`, from `fanfare.r` in the payload; the others have `installation_id` and "
                 + "`topic`. A report that is sent twice is counted once. A bad report does not stop the others. Responds when "
-                + "the reports are stored.",
-            permission: .register, body: .json([FeedbackReportBody].self),
+                + "the reports are stored. The bearer is a token, or the secret of an installation, which reports only "
+                + "for itself: at most \(Self.installationReportsMax) reports a request, and a request each 10 s after "
+                + "the first 30.",
+            permission: .report, body: .json([FeedbackReportBody].self),
             answers: [.init(.ok, "The counts, and each rejected report.", .json(FeedbackResult.self))],
             problems: [
                 .badRequest, .contentTooLarge, .unsupportedMediaType, .unprocessableContent, .serviceUnavailable,
@@ -26,8 +37,22 @@ struct FeedbackOperations: Sendable {
     }
 
     @Sendable private func report(_ request: APIRequest) async throws -> Response {
-        let sees = request.caller.sees
-        return try .json(try await cases.feedback.record(try await body(request), sees: { sees($0) }))
+        guard case .installation(let installation) = request.caller.proof else {
+            let sees = request.caller.sees
+            return try .json(
+                try await cases.feedback.record(try await body(request), from: .backend(sees: { sees($0) })))
+        }
+        let caller = String(installation.device)
+        if let wait = limiter.wait(caller) {
+            throw Problem(
+                429, "too_many_requests", "Too many requests",
+                "this installation sends reports too often; wait \(wait) s, and send several reports at once",
+                retryAfter: wait)
+        }
+        limiter.use(caller)
+        return try .json(
+            try await cases.feedback.record(
+                try await body(request), from: .installation(installation), max: Self.installationReportsMax))
     }
 
     private func body(_ request: APIRequest) async throws -> [UInt8] {

@@ -231,7 +231,7 @@ extension AccessRole {
         case .sender: "asks for approval, and starts, pauses, resumes and cancels runs"
         case .approver: "approves plans, and stops runs"
         case .admin: "everything"
-        case .registrar: "the app's backend: registers and removes devices, sees nothing else"
+        case .registrar: "the app’s backend: registers and removes devices, reports events, sees nothing else"
         }
     }
 }

@@ -1,51 +1,56 @@
 import Model
 import Synchronization
 
-/// Slows down callers that guess tokens. An address may send 10 wrong tokens, and one more every 6 s.
-final class AttemptLimiter: Sendable {
-    private static let attemptsMax = 10.0
-    private static let secondsPerAttempt = 6.0
-    /// The maximum number of addresses kept. Beyond it, the limiter forgets the address with the oldest attempt.
-    private static let addressesMax = 10_000
+/// Limits how often each caller may do something: a number of times at once, and one more at each interval.
+final class RateLimiter: Sendable {
+    /// The maximum number of callers of a generation.
+    private static let callersMax = 10_000
 
     private struct Bucket {
         var used: Double
         var at: Duration
     }
 
-    private let buckets = Mutex<[String: Bucket]>([:])
+    private struct State {
+        var recent: [String: Bucket] = [:]
+        /// The callers of the generation before. They are forgotten when the recent generation is full, so that each
+        /// call takes the same time with any number of callers.
+        var older: [String: Bucket] = [:]
+
+        subscript(caller: String) -> Bucket? { recent[caller] ?? older[caller] }
+    }
+
+    private let state = Mutex(State())
+    private let atOnce: Double
+    private let secondsEach: Double
     private let uptime: @Sendable () -> Duration
 
-    init(_ uptime: @escaping @Sendable () -> Duration) {
+    init(atOnce: Int, secondsEach: Double, _ uptime: @escaping @Sendable () -> Duration) {
+        self.atOnce = Double(atOnce)
+        self.secondsEach = secondsEach
         self.uptime = uptime
     }
 
-    /// Throws if this address has sent too many wrong tokens.
-    func check(_ address: String) throws {
+    /// Returns the seconds that a caller must wait, or `nil` if it may go on.
+    func wait(_ caller: String) -> Int? {
         let now = uptime()
-        let used = buckets.withLock { $0[address].map { Self.left(of: $0, now) } ?? 0 }
-        guard used > Self.attemptsMax - 1 else { return }
-        let wait = Int(((used - Self.attemptsMax + 1) * Self.secondsPerAttempt).rounded(.up))
-        throw Problem(
-            429, "too_many_attempts", "Too many attempts",
-            "too many wrong tokens from this address; wait \(wait) s, and create a new token with `fanfare tokens "
-                + "create`",
-            retryAfter: wait)
+        let used = state.withLock { state in state[caller].map { left(of: $0, now) } ?? 0 }
+        guard used > atOnce - 1 else { return nil }
+        return Int(((used - atOnce + 1) * secondsEach).rounded(.up))
     }
 
-    func failed(_ address: String) {
+    /// Counts one use of a caller.
+    func use(_ caller: String) {
         let now = uptime()
-        buckets.withLock { buckets in
-            if buckets.count >= Self.addressesMax, let oldest = buckets.min(by: { $0.value.at < $1.value.at }) {
-                buckets[oldest.key] = nil
-            }
-            let used = buckets[address].map { Self.left(of: $0, now) } ?? 0
-            buckets[address] = Bucket(used: used + 1, at: now)
+        state.withLock { state in
+            let used = state[caller].map { left(of: $0, now) } ?? 0
+            if state.recent.count >= Self.callersMax { (state.older, state.recent) = (state.recent, [:]) }
+            state.recent[caller] = Bucket(used: used + 1, at: now)
         }
     }
 
-    private static func left(of bucket: Bucket, _ now: Duration) -> Double {
-        max(0, bucket.used - (now - bucket.at).inSeconds / secondsPerAttempt)
+    private func left(of bucket: Bucket, _ now: Duration) -> Double {
+        max(0, bucket.used - (now - bucket.at).inSeconds / secondsEach)
     }
 }
 
