@@ -138,9 +138,8 @@ import Testing
         try place.folder.write(text, to: "report.json")
         let python = ProcessInfo.processInfo.environment["PARQUET_PYTHON"] ?? ""
         let script = Installation.root.appending(path: "Tests/EndToEndTests/recompute_report.py").path
-        let page = Installation.root.appending(path: "Sources/Guide/Guide.docc/DataForAnalysts.md").path
         let checked = try Program.run(
-            [script, place.folder.path, page], in: place.folder, program: URL(fileURLWithPath: python))
+            [script, place.folder.path], in: place.folder, program: URL(fileURLWithPath: python))
         #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
         #expect(checked.output.contains("the same"), "\(checked.output)")
     }
