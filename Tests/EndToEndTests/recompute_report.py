@@ -40,6 +40,14 @@ same("opened", opened.device.nunique(), feedback["opened"]["devices"])
 by_variant = opened.merge(deliveries[["device", "variant"]], on="device").variant.value_counts()
 for variant in feedback["variants"]:
     same(f"opened by {variant['name']}", int(by_variant.get(variant["name"], 0)), variant["share"]["devices"])
+accepted = deliveries[deliveries.state == "accepted"]
+by_locale = accepted.text_locale.value_counts()
+opens_by_locale = opened.merge(accepted[["device", "text_locale"]], on="device").text_locale.value_counts()
+for locale in feedback.get("locales") or []:
+    if locale["name"] == "other":
+        continue
+    same(f"accepted in {locale['name']}", int(by_locale[locale["name"]]), locale["share"]["of"])
+    same(f"opened in {locale['name']}", int(opens_by_locale.get(locale["name"], 0)), locale["share"]["devices"])
 assert set(deliveries.token if "token" in deliveries else []) == set()
 assert devices.token.isna().all(), "a token that nobody asked for"
 

@@ -27,7 +27,9 @@ struct FeedbackOperations: Sendable {
 
     @Sendable private func report(_ request: APIRequest) async throws -> Response {
         let sees = request.caller.sees
-        return try .json(try await cases.feedback.record(try await body(request), sees: { sees($0) }))
+        let result = try await cases.feedback.record(try await body(request), sees: { sees($0) })
+        FeedbackCounters.count(result)
+        return try .json(result)
     }
 
     private func body(_ request: APIRequest) async throws -> [UInt8] {
