@@ -26,7 +26,7 @@ let version = Context.environment["FANFARE_VERSION"] ?? firstVersion
 let guidePages = [
     "Guide", "FirstBroadcast", "WriteACampaign", "BeforeYouSend", "WhileItRuns", "Afterwards", "Feedback",
     "SilentPushes", "SegmentsAndImports", "FeedsAndTimers", "Operate", "Runbook", "SeveralMachines", "API",
-    "DataForAnalysts", "HowItWorks", "Changelog",
+    "DataForAnalysts", "FiveQuestions", "HowItWorks", "Changelog",
 ]
 
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -263,7 +263,7 @@ let package = Package(
                 "APNs", "APNsSimulator", "Model", "Platform",
                 "TestSupport", "WebClient", grdb, logging,
             ],
-            exclude: ["recompute_report.py"],
+            exclude: ["recompute_report.py", "five_questions.py"],
             swiftSettings: strict),
         .testTarget(
             name: "CrashTests", dependencies: ["fanfare", "APNs", "Model", "Platform", "TestSupport", grdb],

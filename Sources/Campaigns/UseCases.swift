@@ -151,7 +151,7 @@ package struct UseCases: Sendable {
     ) -> (coming: ListSchedule, problems: [CampaignCatalogue.Problem]) {
         let configuration = configuration()
         var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        catalogue.refresh(configuration)
         return (
             ListSchedule(campaigns: catalogue.ready.filter { sees($0.campaign.topic) }, zone: zone ?? self.zone),
             catalogue.problems

@@ -22,8 +22,8 @@ package struct Guide: Sendable {
 /// The written pages in reading order.
 enum WrittenPage: CaseIterable {
     case guide, firstBroadcast, writeACampaign, beforeYouSend, whileItRuns, afterwards, feedback, silentPushes
-    case segmentsAndImports, feedsAndTimers, operate, runbook, severalMachines, api, dataForAnalysts, howItWorks
-    case changelog
+    case segmentsAndImports, feedsAndTimers, operate, runbook, severalMachines, api, dataForAnalysts, fiveQuestions
+    case howItWorks, changelog
 
     var page: GuidePage { GuidePage(name: file.name, text: String(decoding: file.bytes, as: UTF8.self)) }
 
@@ -44,6 +44,7 @@ enum WrittenPage: CaseIterable {
         case .severalMachines: ("SeveralMachines.md", PackageResources.SeveralMachines_md)
         case .api: ("API.md", PackageResources.API_md)
         case .dataForAnalysts: ("DataForAnalysts.md", PackageResources.DataForAnalysts_md)
+        case .fiveQuestions: ("FiveQuestions.md", PackageResources.FiveQuestions_md)
         case .howItWorks: ("HowItWorks.md", PackageResources.HowItWorks_md)
         case .changelog: ("Changelog.md", PackageResources.Changelog_md)
         }

@@ -18,6 +18,11 @@ struct CheckFilesTests {
             + "\(lines.contains("audiance") ? "" : "audience: everyone\n")\(lines)"
     }
 
+    private func configuration(_ campaigns: String = "campaigns") -> Configuration {
+        Configuration(
+            store: "s", campaigns: "\(folder.path)/\(campaigns)", templates: "\(folder.path)/templates", apps: [])
+    }
+
     private func check(_ names: String..., configuration: Configuration? = nil) throws -> CheckFiles.Checked {
         try CheckFiles(
             configuration: configuration, templates: "\(folder.path)/templates", configuredTemplates: { "" },
@@ -39,9 +44,7 @@ struct CheckFilesTests {
 
     @Test func `what is in the campaigns' folder is a campaign, whatever it looks like`() throws {
         _ = try folder.write("template: long\nsound: default\n", to: "campaigns/pasted.yaml")
-        let configuration = Configuration(
-            store: "s", campaigns: "\(folder.path)/campaigns", templates: "\(folder.path)/templates", apps: [])
-        #expect(messages(try check("campaigns", configuration: configuration)).contains { $0.contains("campaign") })
+        #expect(messages(try check("campaigns", configuration: configuration())).contains { $0.contains("campaign") })
         #expect(messages(try check("campaigns")) == [])
     }
 
@@ -95,7 +98,7 @@ struct CheckFilesTests {
         _ = try folder.write(Self.campaign("spring", "pace: {rate: 1/s}\n"), to: "campaigns/copy.yaml")
         _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
         var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: "\(folder.path)/campaigns/", templates: "\(folder.path)/templates")
+        catalogue.refresh(configuration("campaigns/"))
         #expect(catalogue.ready.map(\.campaign.pace?.pushesPerSecond) == [nil])
         let said = catalogue.problems.flatMap(\.diagnostics).map {
             $0.description.replacing("\(folder.path)/", with: "")
@@ -221,7 +224,8 @@ struct CheckFilesTests {
         #expect(found.count == errors, "\(found)")
         #expect(found.allSatisfy { $0.what.contains("{{b}} has no value") && $0.rule == .neverFilled })
         let check = CampaignCheck.check(
-            path: "\(folder.path)/campaigns/spring.yaml", templatesFolder: "\(folder.path)/templates")
+            path: "\(folder.path)/campaigns/spring.yaml", templatesFolder: "\(folder.path)/templates",
+            usualFeedback: [:])
         #expect(check.isRight, "\(check.diagnostics)")
     }
 
@@ -233,7 +237,7 @@ struct CheckFilesTests {
                 Self.campaign(name, "variables: {b: \(value)}\n" + Self.daily), to: "campaigns/\(name).yaml")
         }
         var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: "\(folder.path)/campaigns", templates: "\(folder.path)/templates")
+        catalogue.refresh(configuration())
         #expect(catalogue.ready.map(\.campaign.name) == ["empty", "full"] && catalogue.problems.isEmpty)
         var coming = try ListSchedule(campaigns: catalogue.ready, zone: .gmt)
             .coming([], count: 2, on: nil, now: Timestamp(seconds: 1_800_000_000))

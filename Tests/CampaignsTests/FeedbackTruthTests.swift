@@ -80,7 +80,8 @@ struct FeedbackTruthTests {
                 if Double.random(in: 0..<1, using: &generator) < rates[variant] { opened[variant] += 1 }
             }
             let summary =
-                VariantComparison((0..<3).map { ("v\($0)", Proportion(opened[$0], of: sent[$0])) }).summary ?? ""
+                VariantComparison((0..<3).map { (name: "v\($0)", share: Proportion(opened[$0], of: sent[$0])) }).summary
+                ?? ""
             let hasWinner = !summary.hasPrefix("No winner yet")
             if number < Self.broadcasts / 2 {
                 named += hasWinner ? 1 : 0

@@ -110,6 +110,35 @@ import Testing
         #expect(treated?["devices"] as? Int == treated?["of"] as? Int)
     }
 
+    @Test func `metrics count the reports by type and result`() throws {
+        let place = try place()
+        let references = try references(place)
+        let daemon = try RunningProgram(["serve"], in: place.folder)
+        try daemon.wait { daemon.errors.contains("files read") }
+        let address = try #require(daemon.errors.firstMatch(of: /address=(127\.0\.0\.1:\d+)/)).1
+        let zero = try LocalPage.text("http://\(address)/metrics")
+        #expect(zero.contains(#"fanfare_events_total{result="recorded",type="opened"} 0"#), "\(zero)")
+        let made = try place.fanfare("tokens", "create", "app", "--role", "registrar", "--json").output
+        let token = String(try #require(made.firstMatch(of: /fanfare_[\w-]+/)).0)
+        let lines = [0, 1, 1].enumerated().map { number, reference in
+            #"{"id":"\#(Self.id(number))","type":"opened","ref":"\#(references[reference])"}"#
+        }
+        let unknown =
+            #"{"id":"\#(Self.id(9))","type":"app_started","installation_id":"x","topic":"\#(Installation.topic)"}"#
+        let answer = try LocalPage.post(
+            "http://\(address)/api/v1/events", (lines + [unknown, "{}"]).joined(separator: "\n"), token: token)
+        #expect(answer.contains(#""recorded" : 2"#), "\(answer)")
+        let text = try LocalPage.text("http://\(address)/metrics")
+        for line in [
+            #"fanfare_events_total{result="recorded",type="opened"} 2"#,
+            #"fanfare_events_total{result="repeated",type="opened"} 1"#,
+            #"fanfare_events_total{result="rejected",type="app_started"} 1"#,
+            #"fanfare_events_total{result="rejected",type="unreadable"} 1"#, "fanfare_opens_total 2",
+        ] { #expect(text.contains(line + "\n"), "\(line)") }
+        daemon.signal(SIGTERM)
+        _ = try daemon.finish()
+    }
+
     /// Everything in a report comes out of the exported tables, as pandas and DuckDB read them.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["PARQUET_PYTHON"] != nil))
     func `the report is recomputed from the export`() throws {
@@ -138,9 +167,8 @@ import Testing
         try place.folder.write(text, to: "report.json")
         let python = ProcessInfo.processInfo.environment["PARQUET_PYTHON"] ?? ""
         let script = Installation.root.appending(path: "Tests/EndToEndTests/recompute_report.py").path
-        let page = Installation.root.appending(path: "Sources/Guide/Guide.docc/DataForAnalysts.md").path
         let checked = try Program.run(
-            [script, place.folder.path, page], in: place.folder, program: URL(fileURLWithPath: python))
+            [script, place.folder.path], in: place.folder, program: URL(fileURLWithPath: python))
         #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
         #expect(checked.output.contains("the same"), "\(checked.output)")
     }

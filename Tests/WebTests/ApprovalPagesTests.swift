@@ -143,7 +143,7 @@ struct ApprovalPagesTests {
             let saved = try #require(try await scene.store.savedPlan(1))
             var catalogue = CampaignCatalogue()
             let folders = scene.webConsole.cases.configuration()
-            catalogue.refresh(campaigns: folders.campaigns, templates: folders.templates)
+            catalogue.refresh(folders)
             let campaign = try #require(catalogue.ready.first { $0.campaign.name == "morning" })
             let occurrence = try #require(campaign.timetable?.occurrence(named: saved.occurrence))
             let due = DueRuns(store: scene.store, actor: "daemon", approvals: folders.approvals)

@@ -80,6 +80,7 @@ struct CampaignTemplateTests {
             variants: [.init(name: "a", isChosen: true)], hasVariants: true, hasSchedule: true, isNow: true,
             mayPlan: true,
             mayTest: true, testDevices: ["Anna"], plansAddress: "/plans?campaign=c", test: test)
+        page.responses = PageHTML(time: "then")
         page.composer = composer
         page.composer?.nexts = page.nexts
         page.composer?.troubles = editor.troubles

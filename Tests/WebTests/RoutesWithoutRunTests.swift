@@ -50,7 +50,7 @@ struct RoutesWithoutRunTests {
 
     private static func ready(_ scene: WebScene) -> [ReadyCampaign] {
         var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: scene.folder.file("campaigns"), templates: scene.folder.file("templates"))
+        catalogue.refresh(scene.webConsole.cases.configuration())
         return catalogue.ready.filter { $0.campaign.schedule != nil || $0.campaign.feed != nil }
     }
 

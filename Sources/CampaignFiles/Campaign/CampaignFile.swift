@@ -179,6 +179,8 @@ package struct CampaignFolder: Sendable {
     package var templates: String
     /// Unsaved texts, by the path of their file. They replace the file's contents.
     package var drafts: [String: String]
+    /// The feedback of the campaigns whose file does not say, see ``Configuration/usualFeedback``.
+    package var usualFeedback: [String: CampaignFeedback] = [:]
 
     package init(campaigns: String, templates: String, drafts: [String: String] = [:]) {
         self.campaigns = campaigns
@@ -202,7 +204,8 @@ package struct CampaignFolder: Sendable {
 
     /// Reads a campaign file and every template that it names. Checks each file alone and all files together.
     package func loadWhole(path: String) -> LoadedCampaign {
-        let (source, own) = CampaignFile.loadDraft(path: path, unsaved: drafts[path])
+        let (read, own) = CampaignFile.loadDraft(path: path, unsaved: drafts[path])
+        let source = read.map(withUsualFeedback)
         var loaded = LoadedCampaign(source: source, diagnostics: own)
         guard let source else { return loaded }
         loaded.diagnostics += fileNameCheck(source)
@@ -227,6 +230,16 @@ package struct CampaignFolder: Sendable {
         guard templates.count == names.count, hasRightTemplates, source.unread.isEmpty else { return loaded }
         loaded.content = CampaignContent(source.campaign, templates.map(\.template))
         return loaded
+    }
+
+    /// Gives a campaign the usual feedback of its app, unless the file has the key or the app cannot report about the
+    /// campaign's pushes.
+    private func withUsualFeedback(_ source: LocatedCampaign) -> LocatedCampaign {
+        var source = source
+        if source.locations["feedback"] == nil, source.campaign.pushType.canHaveFeedback {
+            source.campaign.feedback = usualFeedback[source.campaign.topic]
+        }
+        return source
     }
 
     /// A key of the campaign file that names a template.

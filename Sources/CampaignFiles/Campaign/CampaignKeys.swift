@@ -59,7 +59,7 @@ package enum CampaignKeys {
     static let feedback = Key(
         "feedback", .feedback,
         "true: each push carries a reference with which the app reports opens. With arrivals, some devices report the "
-            + "arrival, too.")
+            + "arrival, too. Default: the key `feedback` of the app in the configuration.")
     static let conversion = Key(
         "conversion", .conversion, "The campaign's goal: an event of the app, counted after the push.")
 

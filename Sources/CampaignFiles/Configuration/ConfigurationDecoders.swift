@@ -61,6 +61,9 @@ package enum ConfigurationKeys {
         static let frequencyCaps = Key(
             "frequency_caps", .list(of: .frequencyCap),
             "The maximum number of visible pushes per device or user, by class of campaign.")
+        static let feedback = Key(
+            "feedback", .feedback,
+            "The feedback of the app's campaigns with alert and background pushes, unless their file has the key.")
         static let pace = Key("pace", .pace, "The maximum rate of all runs of the app together.")
         static let endpoints = Key("endpoints", .endpoints, "Hosts in place of Apple's, for a simulator or relay.")
         static let shape = ObjectShape(
@@ -68,7 +71,7 @@ package enum ConfigurationKeys {
             [
                 topic.shape, teamID.shape, keyID.shape, keyPath.shape, keys.shape, certificatePath.shape,
                 certificatePasswordPath.shape, privateKeyPath.shape, connections.shape, silentBudget.shape,
-                frequencyCaps.shape, pace.shape, endpoints.shape,
+                frequencyCaps.shape, feedback.shape, pace.shape, endpoints.shape,
             ])
     }
 
@@ -194,6 +197,7 @@ extension ValueDecoder where Value == Configuration.App {
             app.connections = reader[ConfigurationKeys.App.connections] ?? app.connections
             app.silentBudget = reader[ConfigurationKeys.App.silentBudget] ?? app.silentBudget
             app.frequencyCaps = reader[ConfigurationKeys.App.frequencyCaps] ?? []
+            app.feedback = reader[ConfigurationKeys.App.feedback] ?? nil
             app.pace = reader[ConfigurationKeys.App.pace]
             app.endpoints = reader[ConfigurationKeys.App.endpoints] ?? app.endpoints
             return topic == nil || credential == nil ? nil : app
@@ -296,28 +300,6 @@ private struct CredentialDecoder {
         }
         guard let team, let key, let path else { return nil }
         return .key(teamID: team, keyID: key, path: path)
-    }
-}
-
-extension ValueDecoder where Value == Configuration.SilentBudget {
-    static var silentBudget: ValueDecoder {
-        .object(ConfigurationKeys.SilentBudget.shape) { reader in
-            var budget = Configuration.SilentBudget()
-            budget.limit = reader[ConfigurationKeys.SilentBudget.limit] ?? budget.limit
-            budget.window = reader[ConfigurationKeys.SilentBudget.window] ?? budget.window
-            return budget
-        }
-    }
-}
-
-extension ValueDecoder where Value == Configuration.VolumeBrake {
-    static var volumeBrake: ValueDecoder {
-        .object(ConfigurationKeys.VolumeBrake.shape) { reader in
-            let atLeast = reader[ConfigurationKeys.VolumeBrake.atLeast]
-            let growth = reader[ConfigurationKeys.VolumeBrake.maxGrowth]
-            guard let times = reader[ConfigurationKeys.VolumeBrake.times] else { return nil }
-            return Configuration.VolumeBrake(times: times, atLeast: atLeast ?? 1000, maxGrowthPercent: growth)
-        }
     }
 }
 

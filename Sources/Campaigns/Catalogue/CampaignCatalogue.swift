@@ -33,6 +33,8 @@ package struct CampaignCatalogue {
 
     private var entries: [String: Entry] = [:]
     private var folder: String?
+    /// The feedback of campaigns whose file does not say, as the files were read.
+    private var usualFeedback: [String: CampaignFeedback] = [:]
 
     /// The reason why the folder cannot be used: it cannot be read, or it is now empty. `nil` otherwise. The
     /// campaigns that were read earlier stay in force.
@@ -40,12 +42,15 @@ package struct CampaignCatalogue {
 
     package init() {}
 
-    /// Reads again the campaigns whose files have changed, and returns the paths of their files.
+    /// Reads again the campaigns whose files have changed, and returns the paths of their files. Reads all of them
+    /// again if the usual feedback of an app has changed.
     ///
     /// - Parameter isAsked: whether a person requested the refresh. An empty folder then removes all campaigns. A
     ///   folder that cannot be read removes none.
     @discardableResult
-    package mutating func refresh(campaigns: String, templates: String, isAsked: Bool = false) -> [String] {
+    package mutating func refresh(_ configuration: Configuration, isAsked: Bool = false) -> [String] {
+        let campaigns = configuration.campaigns
+        let hasSameFeedback = configuration.usualFeedback == usualFeedback
         let isSameFolder = folder.map { $0 == campaigns } ?? true
         let paths: [String]
         switch YAMLFolder.listing(of: campaigns) {
@@ -61,14 +66,15 @@ package struct CampaignCatalogue {
             loss = nil
         }
         folder = campaigns
+        usualFeedback = configuration.usualFeedback
         var read: [String] = []
         var current: [String: Entry] = [:]
         for path in paths {
-            if let known = entries[path], known.isCurrent {
+            if let known = entries[path], hasSameFeedback, known.isCurrent {
                 current[path] = known
             } else {
                 read.append(path)
-                current[path] = Self.entry(path, templates: templates, before: entries[path]?.ready)
+                current[path] = Self.entry(path, configuration, before: entries[path]?.ready)
             }
         }
         entries = current
@@ -144,13 +150,15 @@ package struct CampaignCatalogue {
 
     private var sorted: [(key: String, value: Entry)] { entries.sorted { $0.key < $1.key } }
 
-    private static func entry(_ path: String, templates: String, before: ReadyCampaign?) -> Entry {
+    private static func entry(_ path: String, _ configuration: Configuration, before: ReadyCampaign?) -> Entry {
+        let templates = configuration.templates
         // Take the marks before reading, so that the next refresh sees a change made during the read.
         let mark = FileMark(path)
         let folder = CampaignFolder(campaigns: "", templates: templates)
         var named = before?.campaign.templatesNamed ?? []
         var marks = Dictionary(named.map { (folder.templatePath($0), FileMark(folder.templatePath($0))) }) { $1 }
-        let check = CampaignCheck.check(path: path, templatesFolder: templates)
+        let check = CampaignCheck.check(
+            path: path, templatesFolder: templates, usualFeedback: configuration.usualFeedback)
         if let source = check.loaded?.source?.campaign {
             named = source.templatesNamed
             for name in named where marks[folder.templatePath(name)] == nil {

@@ -40,11 +40,15 @@ package struct CampaignCheck {
     ///
     /// - Parameters:
     ///   - configuration: if given, the campaign's app must be in it, with a suitable credential.
+    ///   - usualFeedback: the feedback of campaigns whose file does not say, by app.
     ///   - drafts: texts that are not saved yet, by path.
     package static func check(
-        path: String, templatesFolder: String, configuration: Configuration? = nil, drafts: [String: String] = [:]
+        path: String, templatesFolder: String, configuration: Configuration? = nil,
+        usualFeedback: [String: CampaignFeedback], drafts: [String: String] = [:]
     ) -> CampaignCheck {
-        let loaded = CampaignFolder(campaigns: "", templates: templatesFolder, drafts: drafts).loadWhole(path: path)
+        var folder = CampaignFolder(campaigns: "", templates: templatesFolder, drafts: drafts)
+        folder.usualFeedback = usualFeedback
+        let loaded = folder.loadWhole(path: path)
         var check = CampaignCheck(path: path, loaded: loaded, diagnostics: loaded.diagnostics)
         if let source = loaded.source {
             check.diagnostics += TemplateLint.check(source, loaded.templates)

@@ -165,7 +165,8 @@ package struct CheckFiles: Sendable {
                     withTopics(
                         CampaignCheck.check(
                             path: path, templatesFolder: try templatesFolder(besides: path),
-                            configuration: configuration, drafts: drafts))))
+                            configuration: configuration, usualFeedback: configuration?.usualFeedback ?? [:],
+                            drafts: drafts))))
         }
     }
 

@@ -14,7 +14,7 @@ final class CurrentCampaigns: Sendable {
     func failing(after now: Timestamp, _ values: StartValues) -> [String] {
         let folders = configuration()
         let ready = catalogue.withLock { catalogue in
-            catalogue.refresh(campaigns: folders.campaigns, templates: folders.templates)
+            catalogue.refresh(folders)
             return catalogue.ready
         }
         return ready.compactMap { ready in

@@ -6,7 +6,7 @@ enum FeedbackCheck {
     static func problems(_ campaign: Campaign, _ templates: [Template], _ path: String) -> [Diagnostic] {
         guard let feedback = campaign.feedback else { return [] }
         var problems: [Diagnostic] = []
-        if ![.alert, .background].contains(campaign.pushType) {
+        if !campaign.pushType.canHaveFeedback {
             problems.append(
                 Diagnostic(
                     path: path, what: "feedback with push_type \(campaign.pushType.rawValue)",

@@ -160,7 +160,9 @@ package struct ManageFiles: Sendable {
         _ name: String, drafts: [String: String], atMost count: Int, now: Timestamp
     ) async throws -> [ScheduleResult.Entry] {
         let path = try path(.campaign, name)
-        let check = CampaignCheck.check(path: path, templatesFolder: configuration.templates, drafts: drafts)
+        let check = CampaignCheck.check(
+            path: path, templatesFolder: configuration.templates, usualFeedback: configuration.usualFeedback,
+            drafts: drafts)
         return starts(check, try await .read(store, now: now), atMost: count, now: now)
     }
 

@@ -43,12 +43,15 @@ package struct ExportColumn: Hashable, Sendable {
     package let name: String
     package let kind: Kind
     package let isNullable: Bool
+    /// The unit of a number, such as `ms`. `nil` for counts and for all other values.
+    package let unit: String?
     package let about: String
 
-    init(_ name: String, _ kind: Kind, _ about: String, orNothing isNullable: Bool = false) {
+    init(_ name: String, _ kind: Kind, _ about: String, unit: String? = nil, orNothing isNullable: Bool = false) {
         self.name = name
         self.kind = kind
         self.isNullable = isNullable
+        self.unit = unit
         self.about = about
     }
 
@@ -91,7 +94,7 @@ extension ExportTable {
         ExportColumn("suppressed", .integer, "Pushes that were not sent."),
         ExportColumn("pending", .integer, "Pushes without an outcome yet: in flight or waiting."),
         ExportColumn(
-            "holdout_percent", .number, "The share of the audience that is held out, in percent.", orNothing: true),
+            "holdout_percent", .number, "The share of the audience that is held out.", unit: "%", orNothing: true),
         ExportColumn("is_correction", .boolean, "Whether the run corrects another one."),
     ]
 
@@ -150,13 +153,13 @@ extension ExportTable {
     fileprivate static let timelineColumns = [
         runID, campaign,
         ExportColumn("starts_at", .time, "The start of the interval."),
-        ExportColumn("seconds", .integer, "The length of the interval."),
+        ExportColumn("seconds", .integer, "The length of the interval.", unit: "s"),
         ExportColumn("accepted", .integer, "Pushes that APNs accepted in the interval."),
         ExportColumn("rejected", .integer, "Pushes that APNs rejected for good."),
         ExportColumn("unknown", .integer, "Pushes without a response."),
         ExportColumn("suppressed", .integer, "Pushes that were not sent."),
         ExportColumn("retried", .integer, "Requests that failed and were followed by another one."),
-        ExportColumn("p50_ms", .number, "Half of the responses came within this time.", orNothing: true),
-        ExportColumn("p99_ms", .number, "99 of 100 responses came within this time.", orNothing: true),
+        ExportColumn("p50_ms", .number, "Half of the responses came within this time.", unit: "ms", orNothing: true),
+        ExportColumn("p99_ms", .number, "99 of 100 responses came within this time.", unit: "ms", orNothing: true),
     ]
 }

@@ -3,6 +3,9 @@ import Model
 import Store
 
 extension FeedbackReport {
+    /// The maximum number of languages in words. The others are in the JSON form.
+    private static let localesShown = 8
+
     /// The report in words, one row for each figure, for a terminal, a page and a file.
     package var rows: [(name: String, text: String)] {
         var rows = [(name: "Opened", text: Self.text(opened))]
@@ -20,11 +23,26 @@ extension FeedbackReport {
                         + "(\(arrivals.askedPercent)%)"
                 ))
         }
-        for variant in variants { rows.append(("Variant \(variant.name)", Self.text(variant.share))) }
+        for variant in variants { rows.append(("Variant \(variant.name)", Self.withInterval(variant.share))) }
         if let variantsSummary { rows.append(("Variants", variantsSummary)) }
+        rows += languages
         if let conversion { rows.append(("Goal", conversion.summary)) }
         if let alertsOff { rows.append(("Alerts off", alertsOff.summary)) }
         return rows
+    }
+
+    private var languages: [(name: String, text: String)] {
+        guard opened.devices > 0 else { return [] }
+        return (locales ?? []).prefix(Self.localesShown).map { locale in
+            let isMerged = locale.name == SmallGroups.other
+            let note = isMerged ? "; languages with fewer than \(SmallGroups.devicesMin) devices, together" : ""
+            return ("Language \(locale.name)", Self.withInterval(locale.share) + note)
+        }
+    }
+
+    private static func withInterval(_ share: Share) -> String {
+        guard share.of > 0 else { return text(share) }
+        return text(share) + String(format: ", 95 %% interval %.2f to %.2f", share.low, share.high)
     }
 
     private static func text(_ share: Share) -> String {

@@ -63,8 +63,11 @@ package struct FeedbackReport: Codable, Hashable, Sendable {
     package var actions: [Named]
     /// Absent if no device is asked to report the arrival.
     package var arrivals: Arrivals?
-    /// The opens by variant. Empty without variants.
+    /// The opens by variant. Empty without variants. Variants with fewer than 20 accepted pushes are merged.
     package var variants: [Named]
+    /// The opens by the language of the text, most accepted pushes first. Languages with fewer than 20 accepted pushes
+    /// are merged into `other`. Absent if all devices got the same text.
+    package var locales: [Named]?
     /// What the opens say about the variants. Absent without variants.
     package var variantsSummary: String?
     /// The goal of the campaign. Absent if it names none.

@@ -1,5 +1,5 @@
 import Foundation
-package import Model
+import Model
 package import Store
 
 /// Reads what people did with the pushes of a run.
@@ -13,8 +13,8 @@ package struct ReadFeedback: Sendable {
     /// Returns `nil` if the campaign asks for no feedback. Reads all deliveries of the run if the campaign has a goal
     /// or a holdout.
     ///
-    /// - Parameter accepted: the accepted pushes by variant, from the run's report.
-    package func report(of run: Run, accepted: [String: Int], now: Timestamp) async throws -> FeedbackReport? {
+    /// - Parameter accepted: the accepted pushes by group, from the run's report.
+    func report(of run: Run, accepted: AcceptedPushes, now: Timestamp) async throws -> FeedbackReport? {
         let campaign = run.definition.campaign
         guard !run.isTest, campaign.hasFeedback else { return nil }
         var report = Self.counts(try await store.feedbackCounts(ofRun: run.id), run, accepted)
@@ -34,8 +34,32 @@ package struct ReadFeedback: Sendable {
         return report
     }
 
+    /// Returns the opens of runs, by run, of the pushes that APNs accepted. Runs without opens are left out.
+    func opens(of runs: [Run]) async throws -> [Int64: FeedbackReport.Share] {
+        let asked = runs.filter { !$0.isTest && $0.definition.campaign.hasFeedback && $0.counts.accepted > 0 }
+        guard !asked.isEmpty else { return [:] }
+        let totals = try await store.openTotals(ofRuns: asked.map(\.id))
+        return asked.reduce(into: [:]) { shares, run in
+            guard let opened = totals[run.id] else { return }
+            let accepted = run.counts.accepted
+            shares[run.id] = FeedbackReport.Share(Proportion(min(opened, accepted), of: accepted))
+        }
+    }
+
+    /// Returns how many of the devices that were not held out reached the goal of the campaign. `nil` without a goal,
+    /// before the first figures, and if the run's outcomes were pruned. Reads all deliveries of the run.
+    func goal(of run: Run, now: Timestamp) async throws -> FeedbackReport.Share? {
+        guard let conversion = run.definition.campaign.conversion,
+            let goal = FeedbackLook(
+                FeedbackGoal(kind: .converted, name: conversion.event, within: conversion.within), run, now: now
+            ).counted,
+            let arms = try await store.feedbackArms(ofRun: run.id, [goal])[goal]
+        else { return nil }
+        return FeedbackReport.Share(Proportion(arms.treated.reached, of: arms.treated.devices))
+    }
+
     private static func counts(
-        _ cells: [FeedbackCell], _ run: Run, _ acceptedByVariant: [String: Int]
+        _ cells: [FeedbackCell], _ run: Run, _ acceptedPushes: AcceptedPushes
     ) -> FeedbackReport {
         let campaign = run.definition.campaign
         let accepted = run.counts.accepted
@@ -57,13 +81,31 @@ package struct ReadFeedback: Sendable {
                 asked: Int((Double(accepted) * percent / 100).rounded()))
         }
         let byVariant = campaign.variants.enumerated().map { index, variant in
-            let total = acceptedByVariant[variant.name] ?? 0
+            let total = acceptedPushes.byVariant[variant.name] ?? 0
             let opened = opens.filter { $0.variant == index }.reduce(0) { $0 + $1.events }
-            return (variant.name, Proportion(min(opened, total), of: total))
+            return (name: variant.name, share: Proportion(min(opened, total), of: total))
         }
-        report.variants = byVariant.map { FeedbackReport.Named(name: $0, share: FeedbackReport.Share($1)) }
+        report.variants = FeedbackReport.Named.merged(byVariant)
         report.variantsSummary = VariantComparison(byVariant).summary
+        report.locales = byLocale(opens, run, acceptedPushes.byLocale)
         return report
+    }
+
+    /// Returns the opens by the language of the text, or `nil` for a single text.
+    private static func byLocale(
+        _ opens: [FeedbackCell], _ run: Run, _ accepted: [String: Int]
+    ) -> [FeedbackReport.Named]? {
+        guard accepted.count > 1 else { return nil }
+        var opened: [String: Int] = [:]
+        for cell in opens {
+            let locales = run.definition.template(ofVariant: cell.variant).locales
+            guard let index = cell.locale, locales.indices.contains(index) else { continue }
+            opened[locales[index].description, default: 0] += cell.events
+        }
+        let groups = accepted.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { name, total in
+            (name: name, share: Proportion(min(opened[name] ?? 0, total), of: total))
+        }
+        return FeedbackReport.Named.merged(groups)
     }
 
     private static func delay(_ byMinute: [(key: Int, value: Int)]) -> FeedbackReport.Delay? {
@@ -80,11 +122,34 @@ package struct ReadFeedback: Sendable {
     }
 }
 
+/// The accepted pushes of a run by group, which shares are computed of.
+struct AcceptedPushes {
+    var byVariant: [String: Int]
+    /// By the language of the text.
+    var byLocale: [String: Int]
+
+    init(_ report: ReportResult) {
+        let accepted = { (slices: [ReportResult.Slice]) in
+            Dictionary(slices.map { ($0.name, $0.counts.accepted) }) { first, _ in first }
+        }
+        byVariant = accepted(report.byVariant)
+        byLocale = accepted(report.byLocale).filter { $0.value > 0 }
+    }
+}
+
+extension FeedbackReport.Named {
+    fileprivate static func merged(_ groups: [(name: String, share: Proportion)]) -> [FeedbackReport.Named] {
+        SmallGroups.merged(groups).map { FeedbackReport.Named(name: $0.name, share: FeedbackReport.Share($0.share)) }
+    }
+}
+
 /// What the opens say about the variants of a campaign.
 struct VariantComparison {
     private let variants: [(name: String, opened: Proportion)]
 
-    init(_ variants: [(String, Proportion)]) { self.variants = variants.map { (name: $0.0, opened: $0.1) } }
+    init(_ variants: [(name: String, share: Proportion)]) {
+        self.variants = variants.map { (name: $0.name, opened: $0.share) }
+    }
 
     /// A sentence that names the winner, or says that there is none yet. `nil` for fewer than two variants.
     ///

@@ -113,17 +113,18 @@ package struct RecordFeedback: Sendable {
             case .success(let event):
                 numbers.append(number)
                 events.append(event)
-            case .failure(let fault): result.reject(number, fault.reason)
+            case .failure(let fault): result.reject(number, fault.reason, of: report.kind)
             }
         }
         guard !events.isEmpty else { return }
-        for (number, verdict) in zip(numbers, try await write(events)) {
+        for ((number, event), verdict) in zip(zip(numbers, events), try await write(events)) {
             switch verdict {
-            case .recorded: result.recorded += 1
-            case .repeated: result.repeated += 1
-            case .unknownDevice: result.reject(number, "the device is not registered, or was removed")
+            case .recorded: result.count(event.kind, as: .recorded)
+            case .repeated: result.count(event.kind, as: .repeated)
+            case .unknownDevice: result.reject(number, "the device is not registered, or was removed", of: event.kind)
             case .unknownPush:
-                result.reject(number, "the run of this push is not in the store, so the report is not counted")
+                result.reject(
+                    number, "the run of this push is not in the store, so the report is not counted", of: event.kind)
             }
         }
     }
@@ -189,6 +190,22 @@ final class RunTopics: Sendable {
     }
 }
 
+/// A kind of reports with the same result.
+package struct FeedbackTally: Hashable, Sendable {
+    package enum Result: String, Hashable, Sendable, CaseIterable {
+        case recorded, repeated, rejected
+    }
+
+    /// `nil` for reports that cannot be read.
+    package var kind: FeedbackKind?
+    package var result: Result
+
+    package init(kind: FeedbackKind?, result: Result) {
+        self.kind = kind
+        self.result = result
+    }
+}
+
 /// What became of the reports of a request or a file.
 package struct FeedbackResult: Codable, Hashable, Sendable {
     package struct Rejection: Codable, Hashable, Sendable {
@@ -200,6 +217,8 @@ package struct FeedbackResult: Codable, Hashable, Sendable {
     /// The maximum number of rejections that are named.
     private static let namedMax = 1_000
 
+    /// The number of reports of each kind that had the same result, for metrics. It is no part of the response.
+    package private(set) var tally: [FeedbackTally: Int] = [:]
     package var recorded = 0
     /// Reports that were recorded before.
     package var repeated = 0
@@ -207,9 +226,24 @@ package struct FeedbackResult: Codable, Hashable, Sendable {
     /// The first rejections.
     package var rejected: [Rejection] = []
 
+    private enum CodingKeys: String, CodingKey {
+        case recorded = "recorded", repeated = "repeated", rejectedCount = "rejectedCount", rejected = "rejected"
+    }
+
     package init() {}
 
-    mutating func reject(_ line: Int, _ reason: String) {
+    fileprivate mutating func count(_ kind: FeedbackKind, as result: FeedbackTally.Result) {
+        tally[FeedbackTally(kind: kind, result: result), default: 0] += 1
+        switch result {
+        case .recorded: recorded += 1
+        case .repeated: repeated += 1
+        case .rejected: break
+        }
+    }
+
+    /// - Parameter kind: `nil` if the report cannot be read.
+    mutating func reject(_ line: Int, _ reason: String, of kind: FeedbackKind? = nil) {
+        tally[FeedbackTally(kind: kind, result: .rejected), default: 0] += 1
         rejectedCount += 1
         if rejected.count < Self.namedMax { rejected.append(Rejection(line: line, reason: reason)) }
     }

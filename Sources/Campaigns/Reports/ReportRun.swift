@@ -30,8 +30,17 @@ package struct ReportRun: Sendable {
 
     /// - Parameter report: the run's report, which has been counted already.
     package func feedback(of run: Run, in report: ReportResult, now: Timestamp) async throws -> FeedbackReport? {
-        let accepted = Dictionary(report.byVariant.map { ($0.name, $0.counts.accepted) }) { first, _ in first }
-        return try await ReadFeedback(store: store).report(of: run, accepted: accepted, now: now)
+        try await ReadFeedback(store: store).report(of: run, accepted: AcceptedPushes(report), now: now)
+    }
+
+    /// Returns the opens of runs, by run, of the pushes that APNs accepted. Runs without opens are left out.
+    func opens(of runs: [Run]) async throws -> [Int64: FeedbackReport.Share] {
+        try await ReadFeedback(store: store).opens(of: runs)
+    }
+
+    /// Returns how many devices reached the goal of the campaign, as ``ReadFeedback`` counts them.
+    func goal(of run: Run, now: Timestamp) async throws -> FeedbackReport.Share? {
+        try await ReadFeedback(store: store).goal(of: run, now: now)
     }
 
     /// Returns the report without what people did.

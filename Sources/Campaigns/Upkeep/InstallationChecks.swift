@@ -53,7 +53,7 @@ struct FileChecks {
     /// Warns of templates with errors that no campaign names. The daemon reports the errors of all other templates.
     func unusedTemplates() -> [Finding] {
         var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        catalogue.refresh(configuration)
         let reported = Set(catalogue.problems.flatMap(\.messages))
         return YAMLFolder.files(in: configuration.templates).compactMap { path in
             let errors = TemplateFile.load(path: path).1.filter { $0.severity == .error }.map(\.description)

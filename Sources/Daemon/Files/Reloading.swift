@@ -134,7 +134,7 @@ package final class Reloading: Sendable {
         let (snapshot, read, loss) = files.withLock { files in
             let (campaigns, templates) = (configuration.campaigns, configuration.templates)
             files.marks = Self.marks(campaigns, templates)
-            let read = files.catalogue.refresh(campaigns: campaigns, templates: templates, isAsked: isAsked)
+            let read = files.catalogue.refresh(configuration, isAsked: isAsked)
             let loss = files.catalogue.loss
             var problems = ([loss].compactMap(\.self) + files.catalogue.problems).map { problem in
                 DaemonStatus.Problem(path: problem.path, messages: problem.messages, keepsOld: problem.keepsOld)

@@ -65,6 +65,11 @@ package struct CampaignFeedback: Hashable, Sendable, Codable {
 
 }
 
+extension PushType {
+    /// Whether an app can report what became of pushes of this type.
+    package var canHaveFeedback: Bool { self == .alert || self == .background }
+}
+
 /// The devices that report the arrival of a run's push. The choice is a hash of device and run, so that every sender
 /// and every attempt makes the same choice, and different runs ask different devices.
 package struct ArrivalSample: Hashable, Sendable {

@@ -211,6 +211,8 @@ package struct Configuration: Hashable, Sendable {
         package var silentBudget: SilentBudget
         /// The caps of visible pushes. A push must fit all caps that name its campaign's class.
         package var frequencyCaps: [FrequencyCap] = []
+        /// The feedback of the campaigns whose file does not say. `nil` for none.
+        package var feedback: CampaignFeedback?
         /// The pace of all runs together, across all sending processes. `nil` for no limit.
         package var pace: Campaign.Pace?
         /// `nil` for Apple's host.
@@ -280,6 +282,13 @@ package struct Configuration: Hashable, Sendable {
             self.sandbox = sandbox
             self.trust = trust
         }
+    }
+}
+
+extension Configuration {
+    /// The feedback of the campaigns whose file does not say, by the topic of their app.
+    package var usualFeedback: [String: CampaignFeedback] {
+        Dictionary(apps.compactMap { app in app.feedback.map { (app.topic, $0) } }) { first, _ in first }
     }
 }
 

@@ -10,7 +10,7 @@ enum Schema {
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql,
         ProvenFirstSchema.sql(.postgres), SavedPlanSchema.sql(.postgres),
         ApprovalNoteSchema.sql(.postgres), InvitationSchema.sql(.postgres) + OccurrenceValueSchema.sql(.postgres),
-        FeedbackSchema.sql(.postgres), InstallationSecretSchema.sql(.postgres),
+        FeedbackSchema.sql(.postgres), InstallationSecretSchema.sql(.postgres) + FeedbackViewSchema.sql(.postgres),
     ]
 
     static var version: Int { migrations.count }

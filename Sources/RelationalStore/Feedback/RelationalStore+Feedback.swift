@@ -27,6 +27,19 @@ extension RelationalStore {
         }
     }
 
+    package func openTotals(ofRuns runs: [Int64]) async throws -> [Int64: Int] {
+        guard !runs.isEmpty else { return [:] }
+        return try await snapshot(.expensive) { db in
+            let totals = try db.all(
+                """
+                SELECT run_id, CAST(sum(events) AS bigint) FROM feedback_count
+                WHERE run_id \(Session.dialect.isAny(1)) AND kind = $2 GROUP BY run_id
+                """, runs, FeedbackKind.opened.rawValue
+            ) { (try $0.int64(0), try $0.int(1)) }
+            return Dictionary(totals) { first, _ in first }
+        }
+    }
+
     package func feedbackArms(
         ofRun id: Int64, _ goals: [FeedbackGoal]
     ) async throws -> [FeedbackGoal: FeedbackArms] {

@@ -12,7 +12,7 @@ enum Schema {
         SchemaVersion6.sql, SchemaVersion7.sql, SchemaVersion8.sql, ProvenFirstSchema.sql(.sqlite),
         SavedPlanSchema.sql(.sqlite), ApprovalNoteSchema.sql(.sqlite),
         InvitationSchema.sql(.sqlite) + OccurrenceValueSchema.sql(.sqlite), FeedbackSchema.sql(.sqlite),
-        InstallationSecretSchema.sql(.sqlite),
+        InstallationSecretSchema.sql(.sqlite) + FeedbackViewSchema.sql(.sqlite),
     ]
 
     static var version: Int { migrations.count }

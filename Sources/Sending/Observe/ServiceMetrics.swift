@@ -17,6 +17,9 @@ package enum ServiceMetrics {
             "Deliveries deliberately not sent, found when the audience was stored or at their turn, by reason.",
         "fanfare_outcomes_total": "Outcomes that this process recorded, by campaign: accepted, rejected or unknown.",
         "fanfare_http_requests_total": "Requests that the HTTP server handled, by kind and status.",
+        "fanfare_events_total":
+            "Reports of apps over HTTP, by type and result: recorded, repeated or rejected. `unreadable` is no type.",
+        "fanfare_opens_total": "Opens of pushes that apps reported over HTTP, each counted once.",
         "fanfare_reloads_total": "The number of reloads of the files.",
         "fanfare_last_good_reload_timestamp_seconds": "The time of the last reload without a fault.",
         "fanfare_campaign_folder_lost":

@@ -14,6 +14,9 @@ package protocol FeedbackLog: Sendable {
     /// Returns the counts of a run's events.
     func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell]
 
+    /// Returns how many devices opened the pushes of some runs, by run. Runs without opens are left out.
+    func openTotals(ofRuns runs: [Int64]) async throws -> [Int64: Int]
+
     /// Compares what the devices of a run did that got it with what the held-out devices did. Every device of the
     /// frozen audience counts, whatever became of its push. Reads all deliveries of the run once.
     ///

@@ -86,6 +86,9 @@ struct RunView: Sendable {
     var unknown: String
     /// The accepted part of the audience, such as `97.4 %`. Empty before the first response.
     var acceptedShare: String
+    /// The opened part of the accepted pushes, such as `12.3 %`. Empty if no app reported an open, or if the page does
+    /// not ask for it.
+    var openedShare = ""
     /// The settled part of the audience, from 0 to 1.
     var progress: Double
     var percent: String

@@ -11,6 +11,9 @@ struct PageHTML: Hashable, Sendable {
     /// - Parameter iso: a time in ISO 8601 and UTC, such as `2026-11-22T08:00:12Z`. Any other text stays as it is.
     init(time iso: String) { html = Self.element(iso) ?? iso.escapedHTML }
 
+    /// A chart with its table.
+    init(chart: Chart) { html = chart.html }
+
     /// A message of the domain: without commands, with its times in the visitor's zone, and with links to the pages
     /// that it names.
     init(message: String) {

@@ -61,7 +61,7 @@ struct ValidateCommand: AsyncParsableCommand {
     ) async -> @Sendable (_ campaign: String, _ occurrence: String) -> Bool {
         guard let configuration, let opened = try? await store(configuration) else { return { _, _ in false } }
         var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        catalogue.refresh(configuration)
         let started =
             (try? await opened.startedPast(catalogue.ready.map(\.campaign), now: WallClock.system.now())) ?? []
         return { started.contains("\($0)/\($1)") }

@@ -36,7 +36,7 @@ struct ScheduleCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         try CampaignSource.requireFolder(configuration.campaigns)
         var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        catalogue.refresh(configuration)
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
         let schedule = ListSchedule(campaigns: catalogue.ready, zone: .current)
         var coming = try schedule.coming(

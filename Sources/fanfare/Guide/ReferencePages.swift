@@ -19,7 +19,7 @@ enum ReferencePages {
     static var all: [GuidePage] {
         let pages = [
             FileReference.campaign, FileReference.template, FileReference.configuration, FileReference.devices,
-            CommandReference.page, states, responses, dataDictionary, roles, MetricReference.page, exitCodes,
+            CommandReference.page, states, responses, DataDictionary.page, roles, MetricReference.page, exitCodes,
         ]
         let entries = pages.map { "- [\($0.title)](\($0.fileName))" }
         let entry = "# Reference\n\nEvery key, command, state, reason, metric and exit code.\n\n"
@@ -58,35 +58,6 @@ enum ReferencePages {
             \(table("verdict", StageVerdict.allCases.map { ($0.rawValue, $0.explanation) }))
             """
         return GuidePage(name: "ReferenceStates.md", text: text)
-    }
-
-    private static var dataDictionary: GuidePage {
-        let sections = ExportTable.allCases.map { table in
-            let rows = table.columns.map { column in
-                let kind = column.kind.rawValue + (column.isNullable ? ", may be absent" : "")
-                return "| `\(column.name)` | \(kind) | \(column.about) |"
-            }
-            return """
-                ## \(table.rawValue)
-
-                \(table.about)
-
-                | column | kind | meaning |
-                |---|---|---|
-                \(rows.joined(separator: "\n"))
-                """
-        }
-        let text = """
-            # Data dictionary of the export
-
-            The tables of `fanfare export`. A column is never renamed and never changes its meaning. New columns come last.
-
-            A *time* is in UTC, with milliseconds. A *word* is a text from a short list. In Parquet they are a timestamp and
-            a dictionary. A *decimal* has six digits after the point. Join the tables by `run` and `device`.
-
-            \(sections.joined(separator: "\n\n"))
-            """
-        return GuidePage(name: "ReferenceExport.md", text: text)
     }
 
     private static var responses: GuidePage {

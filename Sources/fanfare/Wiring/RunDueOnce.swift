@@ -26,7 +26,7 @@ struct RunDueOnce: Sendable {
     func execute() async throws -> DueOutcome {
         let configuration = session.configuration
         var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        catalogue.refresh(configuration)
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
         let snapshot = Scheduler.CampaignSnapshot(campaigns: catalogue.ready, names: catalogue.names)
         let registration = try session.registration()

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
@@ -84,6 +85,70 @@ extension `The pages in a browser` {
             let utc = try await browser.script(shown) as? [String] ?? []
             #expect(utc.count == 2 && utc[1] == "\(utc[0]) UTC" && utc[1] == tokyo[1])
             #expect(try await browser.url.hasSuffix("/runs/1"))
+        }
+    }
+}
+
+extension `The pages in a browser` {
+    /// Three runs of a campaign with opens, of which one has none.
+    private static func addOpens(_ demo: DemoWithPages) throws {
+        try demo.folder.write(
+            """
+            campaign: weekend
+            topic: com.example.wendercast
+            push_type: alert
+            template: new-podcast
+            audience: everyone
+            variables: {show: WenderCast, title: "The weekend episode, which has quite a long title", link_url: "https://example.com/43"}
+            expires_after: 4h
+            feedback: true
+            conversion: {event: played_episode, within: 1h}
+
+            """, to: "demo/campaigns/weekend.yaml")
+        for number in 1...4 { try demo.fanfare("run", "weekend", "--occurrence", "\(number)", "--yes") }
+        let queue = try DatabaseQueue(path: demo.folder.path + "/demo/fanfare.sqlite")
+        try queue.write { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO feedback_count (run_id, kind, name, variant, locale_index, minute, events, value_micros)
+                    SELECT id, 2, '', -1, number % 3, 5, 4 * number, 0
+                    FROM (SELECT id, CAST(occurrence AS INTEGER) AS number FROM run WHERE campaign = 'weekend')
+                    WHERE number > 1;
+                    UPDATE run SET started_at = started_at - 7200000 WHERE campaign = 'weekend';
+                    INSERT INTO feedback_event (
+                        device_id, run_id, kind, name, id_high, id_low, happened_at, received_at)
+                    SELECT device_id, 0, 5, 'played_episode', 1, device_id, started_at + 60000, started_at + 60000
+                    FROM delivery JOIN run ON run.id = run_id
+                    WHERE campaign = 'weekend' AND occurrence = '3' AND device_id % 9 = 0;
+                    """)
+        }
+        try queue.close()
+    }
+
+    @Test(arguments: [1280, 390])
+    func `opens have a column of the list, and a chart on their campaign's page`(width: Int) async throws {
+        let demo = try DemoWithPages(devices: 500)
+        try Self.addOpens(demo)
+        try await Browser.with(width: width) { browser in
+            try await browser.open(demo.link)
+            let rows = try await browser.text("table.runs")
+            #expect(rows.contains(" %"), "\(rows)")
+            let opened = try await browser.script(
+                "return [...document.querySelectorAll('table.runs td:nth-child(5)')].map((cell) => cell.textContent)")
+            #expect((opened as? [String])?.prefix(4).map(\.isEmpty) == [false, false, false, true], "\(opened ?? "")")
+            #expect(try await browser.script(Self.pushedOff) as? [String] == [])
+            #expect(try await PageCheck(browser).faults == [])
+            try await browser.open(demo.address + "/campaigns/weekend")
+            let points =
+                try await browser.script(
+                    "return document.querySelectorAll('#responses circle.accepted, #responses circle.accent').length")
+                as? Int
+            #expect(points == 6)
+            let table =
+                try await browser.script(
+                    "return document.querySelector('#responses table').textContent") as? String
+            #expect(table?.contains("of accepted") == true, "\(table ?? "")")
+            #expect(try await PageCheck(browser).faults == [])
         }
     }
 }

@@ -48,6 +48,8 @@ extension DeviceRegistryContract {
             #expect(counts.map(\.minute) == [1, 120, 1])
             #expect(counts.map(\.events) == [1, 1, 1])
             #expect(try await store.feedbackCounts(ofRun: run + 1) == [])
+            #expect(try await store.openTotals(ofRuns: [run, run + 1]) == [run: 2])
+            #expect(try await store.openTotals(ofRuns: []) == [:])
         }
         Promise("a report of an installation counts once for each id, and stays with its device") { store in
             _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)

@@ -37,11 +37,22 @@ struct FeedbackOperations: Sendable {
     }
 
     @Sendable private func report(_ request: APIRequest) async throws -> Response {
-        guard case .installation(let installation) = request.caller.proof else {
+        let reports = try await body(request)
+        let result: FeedbackResult
+        if case .installation(let installation) = request.caller.proof {
+            try limit(installation)
+            result = try await cases.feedback.record(
+                reports, from: .installation(installation), max: Self.installationReportsMax)
+        } else {
             let sees = request.caller.sees
-            return try .json(
-                try await cases.feedback.record(try await body(request), from: .backend(sees: { sees($0) })))
+            result = try await cases.feedback.record(reports, from: .backend(sees: { sees($0) }))
         }
+        FeedbackCounters.count(result)
+        return try .json(result)
+    }
+
+    /// Counts a request of an installation. Throws if it sends too many.
+    private func limit(_ installation: ReportingInstallation) throws {
         let caller = String(installation.device)
         if let wait = limiter.wait(caller) {
             throw Problem(
@@ -50,9 +61,6 @@ struct FeedbackOperations: Sendable {
                 retryAfter: wait)
         }
         limiter.use(caller)
-        return try .json(
-            try await cases.feedback.record(
-                try await body(request), from: .installation(installation), max: Self.installationReportsMax))
     }
 
     private func body(_ request: APIRequest) async throws -> [UInt8] {

@@ -148,6 +148,8 @@ struct CampaignPage: Sendable {
     var starts: String
     var nexts: [Next]
     var lastRun: LastRun?
+    /// The opens and goals of the last runs, as a chart. `nil` if there are none.
+    var responses: PageHTML?
     /// The reasons why the request was refused, one per line.
     var problem: [String]
     var files: [FileEditor]

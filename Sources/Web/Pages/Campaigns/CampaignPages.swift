@@ -37,6 +37,7 @@ struct CampaignPages: Sendable {
             request.query("view") == "files"
             ? try await builder.page(input) : try await ComposerBuilder(pages: builder).page(input)
         page.composer?.isSaved = request.query("saved") == "compose"
+        page.responses = try await responses(to: builder.name, request)
         if let test = request.query("test").flatMap({ Int64($0) }) {
             page.test = try await builder.test(test)?.again(at: page.address, request.queryFields)
         }
@@ -44,6 +45,15 @@ struct CampaignPages: Sendable {
             for index in page.files.indices where page.files[index].id == saved { page.files[index].isSaved = true }
         }
         return try answer(request, page)
+    }
+
+    /// Returns the chart of what people did with the last finished runs. `nil` if no app reported anything.
+    private func responses(to name: String, _ request: PageRequest) async throws -> PageHTML? {
+        let filter = RunFilter(campaign: cases.runName(ofCampaign: name), states: [.finished])
+        let search = RunSearch(filter, topic: try request.caller.topic)
+        let runs = try await cases.found(search, at: .newest, limit: Chart.responsesMax).runs
+        let responses = try await cases.runningReports.responses(of: runs)
+        return responses.isEmpty ? nil : PageHTML(chart: .responses(responses.reversed()))
     }
 
     /// Returns the page with the typed text and its problems. Returns only the changing parts if the script requests

@@ -96,6 +96,8 @@ struct RunList: Sendable {
     /// A sentence about the silent runs that are left out. `nil` if there are none.
     var silent: String?
     var runs: [RunView]
+    /// Whether a run of the page has opens.
+    var hasOpens: Bool
     /// The addresses of the live state. `nil` if the list does not update itself.
     var liveAddress: String?
     var stateAddress: String?
@@ -124,6 +126,7 @@ extension RunList {
         let chosen = RunListQuery.names.compactMap { name in request.query(name).map { (name, $0) } }
         filters = Filters(request, apps: apps, isSet: !chosen.isEmpty)
         runs = views
+        hasOpens = views.contains { !$0.openedShare.isEmpty }
         stage = views.stage
         let place = ["older", "newer"].compactMap { name in request.query(name).map { (name, $0) } }
         // A search reads too many runs to be repeated each second.

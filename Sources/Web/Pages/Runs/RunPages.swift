@@ -46,7 +46,9 @@ struct RunPages: Sendable {
         }
         var (found, views) = try await feed.list(query)
         let languages = request.languages
+        let opens = try await cases.runningReports.opens(of: found.runs)
         for (index, run) in found.runs.enumerated() {
+            if let opened = opens[run.id] { views[index].openedShare = opened.devices.share(of: opened.of) }
             views[index].excerpt = run.definition.excerpt(in: languages)?.cut(toWidth: Self.excerptShown)
             let kind = run.definition.campaign.pushType
             views[index].kind = kind == .alert ? nil : kind.rawValue

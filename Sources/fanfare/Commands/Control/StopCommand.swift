@@ -105,7 +105,7 @@ struct StopCommand: AsyncParsableCommand {
 
     private func catalogue(_ configuration: Configuration) -> CampaignCatalogue {
         var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        catalogue.refresh(configuration)
         return catalogue
     }
 

@@ -1,0 +1,28 @@
+import Model
+
+/// Shares of groups of devices, without groups so small that they could tell what a person did.
+enum SmallGroups {
+    /// Groups with fewer devices are merged.
+    static let devicesMin = 20
+    /// The name of the merged groups.
+    static let other = "other"
+
+    /// Returns the groups in order, with the small ones merged into a last one. If the last one would be small, too, it
+    /// also takes the smallest of the others. Groups without devices are left out.
+    static func merged(_ groups: [(name: String, share: Proportion)]) -> [(name: String, share: Proportion)] {
+        var kept = groups.filter { $0.share.total >= devicesMin }
+        let small = groups.filter { 1..<devicesMin ~= $0.share.total }
+        guard !small.isEmpty else { return kept }
+        var rest = small.reduce(Proportion(0, of: 0)) { $0 + $1.share }
+        if rest.total < devicesMin, let least = kept.indices.min(by: { kept[$0].share.total < kept[$1].share.total }) {
+            rest = rest + kept.remove(at: least).share
+        }
+        return kept + [(other, rest)]
+    }
+}
+
+extension Proportion {
+    fileprivate static func + (first: Proportion, second: Proportion) -> Proportion {
+        Proportion(first.count + second.count, of: first.total + second.total)
+    }
+}
