@@ -23,6 +23,7 @@ extension FeedbackReport {
         for variant in variants { rows.append(("Variant \(variant.name)", Self.text(variant.share))) }
         if let variantsSummary { rows.append(("Variants", variantsSummary)) }
         if let conversion { rows.append(("Goal", conversion.summary)) }
+        if let bestHour { rows.append(("Best hour", bestHour.summary)) }
         if let alertsOff { rows.append(("Alerts off", alertsOff.summary)) }
         return rows
     }
