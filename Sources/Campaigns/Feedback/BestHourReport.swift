@@ -7,7 +7,7 @@ package struct BestHourReport: Codable, Hashable, Sendable {
     /// The time after a device's turn within which an open counts.
     static let within: Duration = .seconds(86_400)
 
-    /// The seed of the split, see ``CampaignSplit``. The devices with a bucket below 5000 were assigned to their own hour.
+    /// The seed of the split, see ``CampaignSplit``. Devices with a bucket below 5000 were assigned to their own hour.
     package var seed: Int64
     package var withinSeconds: Int64
     /// The opens at the devices' own hours.
@@ -47,10 +47,10 @@ package struct BestHourReport: Codable, Hashable, Sendable {
         detectable = RateDifference.detectable(treated: own.total, heldOut: usual.total, base: usual.rate ?? 0)
             .map(FeedbackReport.Share.percent)
         summary = ""
-        summary = words
+        summary = sentence
     }
 
-    private var words: String {
+    private var sentence: String {
         guard isFinal || lookedAtSeconds > 0 else {
             return "the first figures come when all devices have had the push for an hour"
         }

@@ -43,8 +43,8 @@ extension Plan {
                 + usual
         }
         return "\(band); the app is opened most at \(usual) (by \(found.opens.counted("open")) of the last \(days)). "
-            + "\(found.ownHours.counted("device")) with an hour of \(found.ownHours == 1 ? "its" : "their") own: half of "
-            + "them get the push then, all others at \(usual), so that the report can compare the halves"
+            + "\(found.ownHours.counted("device")) \(found.ownHours == 1 ? "has an hour of its" : "have an hour of their") "
+            + "own. For comparison, it counts in one half of the audience; all other devices get the push at \(usual)"
     }
 
     /// The wave with the most devices, in words. `nil` for a run without `best_hour`.
