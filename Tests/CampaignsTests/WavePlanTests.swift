@@ -22,4 +22,39 @@ import Testing
         let early = try await Planner(store: scene.store).plan(definition, now: definition.plannedAt - .seconds(86_400))
         #expect(early.waves.count == 4)
     }
+
+    @Test func `a plan with best hours tells the app's hour and the surge`() async throws {
+        let scene = try await PipelineScene.inZones()
+        var definition = try scene.definitionInZones(.nextDay, unknown: .drop)
+        definition.campaign.schedule?.bestHour = Schedule.BestHours(untilMinute: 20 * 60)
+        definition.campaign.schedule?.quietHours = Schedule.QuietHours(
+            fromMinute: 18 * 60, toMinute: 8 * 60, policy: .drop)
+        definition.campaign.feedback = CampaignFeedback()
+        let planner = Planner(store: scene.store)
+        let now = definition.plannedAt - .seconds(86_400)
+        let first = try await planner.plan(definition, now: now)
+        #expect(
+            first.bestHourSummary
+                == "17:00 to 20:00; no opens in these hours were reported in the last 90d, so each device gets the push "
+                + "at 17:00")
+        #expect(first.surgeSummary == "2 devices at 2027-01-15T16:00:00Z" && first.quiet?.suppressed == 0)
+        // The device in Berlin opens the app at 18:30. It has no installation id, so a push names it.
+        let earlier = try await scene.start(try scene.definition(), occurrence: "earlier")
+        let open = Timestamp(seconds: try #require(WallTime("2027-01-13T17:30")).seconds)
+        let events = (0..<6).map { number in
+            let at = open - .seconds(Int64(number) * 86_400)
+            return FeedbackEvent(
+                source: .push(run: earlier.id, device: 2), kind: .action, name: "\(number)",
+                id: (high: 0, low: Int64(number)), at: at, receivedAt: at)
+        }
+        _ = try await scene.store.recordFeedback(events)
+        let plan = try await planner.plan(definition, now: now)
+        #expect(
+            plan.bestHourSummary
+                == "17:00 to 20:00; the app is opened most at 18:00 (by 6 opens of the last 90d). 1 device has an hour of "
+                + "its own. For comparison, it counts in one half of the audience; all other devices get the push at 18:00"
+        )
+        #expect(plan.waves.map(\.devices).reduce(0, +) == plan.reach.total)
+        #expect(plan.reach.total == 5 && plan.quiet?.suppressed == 5)
+    }
 }

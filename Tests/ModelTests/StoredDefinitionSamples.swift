@@ -6,7 +6,7 @@ enum StoredDefinitionSamples {
     static var all: [RunDefinition] {
         [everyKey, byAppAndActivity] + audienceValues
             + [Schedule.Trigger.at("2026-12-01T09:00"), .none].map(scheduled) + [.none, .key("k")].map(collapsing)
-            + [bare, staged, correcting, flagged, classed, onceForAUser]
+            + [bare, staged, correcting, flagged, classed, onceForAUser, atBestHours]
     }
 
     private static let moment = Timestamp(milliseconds: 1_795_251_600_123)
@@ -166,6 +166,14 @@ enum StoredDefinitionSamples {
         var definition = bare
         definition.campaign.audience = Audience(source: "", expression: .any(conditions))
         return [definition]
+    }
+
+    private static var atBestHours: RunDefinition {
+        var definition = scheduled(.cron("0 8 * * *"))
+        definition.campaign.schedule?.zone = .recipient
+        definition.campaign.schedule?.bestHour = Schedule.BestHours(untilMinute: 21 * 60)
+        definition.campaign.feedback = CampaignFeedback(arrivalsPercent: 1)
+        return definition
     }
 
     private static func scheduled(_ trigger: Schedule.Trigger) -> RunDefinition {

@@ -101,6 +101,7 @@ package enum CampaignFile {
             ("template", template != nil), ("variables", variables != nil),
         ])
         StageRules.check(campaign, reader)
+        BestHourRules.check(campaign, reader)
         FeedTriggerRules.check(campaign, reader, knowsVariables: !unread.contains("variables"))
         if reader.lacks(CampaignKeys.shape.oneOf) {
             reader.collector.error(

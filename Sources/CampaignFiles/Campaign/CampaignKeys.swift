@@ -159,12 +159,23 @@ package enum CampaignKeys {
         static let quietHours = Key(
             "quiet_hours", .quietHours,
             "Hours without pushes, by each device's own clock, also for a campaign that has neither cron nor at.")
+        static let bestHour = Key(
+            "best_hour", .bestHour,
+            "Each device gets the push at the hour at which it opens the app most, from the time of cron or at. Needs "
+                + "zone: recipient and feedback.")
         static let shape = ObjectShape(
             "schedule", "When the campaign starts automatically.",
             [
                 cron.shape, at.shape, zone.shape, unknownZone.shape, missedZone.shape, lateByMax.shape,
-                quietHours.shape,
+                quietHours.shape, bestHour.shape,
             ])
+    }
+
+    enum BestHour {
+        static let until = Key(
+            "until", .minuteOfDay, required: true,
+            "The end of the hours, a full hour in local time. The last pushes start an hour before it.")
+        static let shape = ObjectShape("best_hour", "The hours of the day for each device.", [until.shape])
     }
 
     enum Trigger {

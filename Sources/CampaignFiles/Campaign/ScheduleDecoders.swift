@@ -24,6 +24,8 @@ extension ValueDecoder where Value == Schedule {
             schedule.missedZone = reader[CampaignKeys.Schedule.missedZone] ?? schedule.missedZone
             schedule.lateByMax = reader[CampaignKeys.Schedule.lateByMax]
             schedule.quietHours = reader[CampaignKeys.Schedule.quietHours]
+            schedule.bestHour = reader[CampaignKeys.Schedule.bestHour]
+            BestHourRules.check(schedule, reader)
             return schedule
         }
     }
@@ -32,7 +34,8 @@ extension ValueDecoder where Value == Schedule {
         guard starts == nil else { return }
         // `late_by_max` also applies to an interrupted run, whatever started it.
         let isQuiet = reader.keyLocation("quiet_hours") != nil
-        for name in isQuiet ? ["missed_zone"] : ["zone", "unknown_zone", "missed_zone"] {
+        let idle = ["missed_zone", "best_hour"] + (isQuiet ? [] : ["zone", "unknown_zone"])
+        for name in idle {
             guard let location = reader.keyLocation(name) else { continue }
             reader.collector.warning(
                 "schedule: \(quoted(name)) does nothing without cron or at", "add one of them, or remove it",

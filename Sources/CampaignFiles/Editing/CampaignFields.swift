@@ -116,7 +116,7 @@ enum CampaignFields {
     static func beyond(_ root: FileNode) -> [String] {
         root.keys.filter { !shown.contains($0) }
             + ["max_growth"].filter { root["guards"]?[$0] != nil }
-            + ["missed_zone"].filter { root["schedule"]?[$0] != nil }
+            + ["missed_zone", "best_hour"].filter { root["schedule"]?[$0] != nil }
             + ["late_by_max", "max_new"].filter { root["trigger"]?[$0] != nil }.map { "trigger.\($0)" }
     }
 }

@@ -136,7 +136,9 @@ extension ManageFiles {
         let campaign = campaign(ofText: text, name: name)
         var copy = YAMLText(text)
         var edits: [YAMLText.Edit] = [.init(["campaign"], .text(new))]
-        for path in [["schedule", "cron"], ["schedule", "at"], ["trigger"]] { edits.append(.init(path, nil)) }
+        for path in [["schedule", "cron"], ["schedule", "at"], ["schedule", "best_hour"], ["trigger"]] {
+            edits.append(.init(path, nil))
+        }
         if campaign?.schedule?.quietHours == nil {
             edits += ["zone", "unknown_zone", "missed_zone"].map { .init(["schedule", $0], nil) }
         }

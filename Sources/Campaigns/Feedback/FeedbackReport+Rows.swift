@@ -27,6 +27,7 @@ extension FeedbackReport {
         if let variantsSummary { rows.append(("Variants", variantsSummary)) }
         rows += languages
         if let conversion { rows.append(("Goal", conversion.summary)) }
+        if let bestHour { rows.append(("Best hour", bestHour.summary)) }
         if let alertsOff { rows.append(("Alerts off", alertsOff.summary)) }
         return rows
     }

@@ -74,6 +74,8 @@ package struct FeedbackReport: Codable, Hashable, Sendable {
     package var conversion: GoalReport?
     /// The devices on which alerts were switched off within a day, for campaigns with a holdout.
     package var alertsOff: GoalReport?
+    /// Whether hours of their own made more people open the push. Absent in a run without `best_hour`.
+    package var bestHour: BestHourReport?
 }
 
 /// A comparison of the devices that were treated with those that were held out, as assigned by the hash: the devices
@@ -142,15 +144,25 @@ struct FeedbackLook {
     /// The goal up to this look; `nil` before the first one.
     let counted: FeedbackGoal?
 
-    init(_ goal: FeedbackGoal, _ run: Run, now: Timestamp) {
+    /// - Parameter waitsForAll: whether the first look comes only when every device has had its turn, because the turns
+    ///   of the compared groups differ.
+    init(_ goal: FeedbackGoal, _ run: Run, now: Timestamp, waitsForAll: Bool = false) {
         self.goal = goal
-        // In a run by each device's clock, the last wave starts up to a day after the first.
-        let spread: Duration = run.definition.campaign.schedule?.zone == .recipient ? .seconds(86_400) : .zero
+        let spread = Self.spread(run.definition)
         let passed = now - (run.startedAt ?? run.createdAt)
         isFinal = run.state.isFinal && passed >= goal.within + spread
         var counted = goal
-        if !isFinal { counted.within = min(goal.within, Self.latest(at: passed) ?? .zero) }
+        if !isFinal {
+            counted.within = min(goal.within, Self.latest(at: waitsForAll ? passed - spread : passed) ?? .zero)
+        }
         self.counted = counted.within > .zero ? counted : nil
+    }
+
+    /// Returns the time from the first wave to the last one.
+    private static func spread(_ definition: RunDefinition) -> Duration {
+        guard definition.campaign.schedule?.zone == .recipient else { return .zero }
+        let hours = definition.bestHours.map { Duration.seconds(3600 * ($0.count - 1)) } ?? .zero
+        return .seconds(86_400) + hours
     }
 
     var z: Double { isFinal ? Proportion.z95 : Self.earlyZ }
@@ -165,7 +177,7 @@ struct FeedbackLook {
 }
 
 /// A comparison in words.
-private struct GoalText {
+struct GoalText {
     private let report: GoalReport
 
     init(_ report: GoalReport) { self.report = report }
@@ -201,7 +213,7 @@ private struct GoalText {
         return "; an early result, \(WrittenDuration.text(.seconds(report.lookedAtSeconds))) after the start"
     }
 
-    private static func share(_ share: FeedbackReport.Share) -> String {
+    static func share(_ share: FeedbackReport.Share) -> String {
         "\(share.percent.map(points) ?? "0")% (\(share.devices.grouped) of \(share.of.grouped))"
     }
 
@@ -212,5 +224,5 @@ private struct GoalText {
 }
 
 extension Proportion {
-    fileprivate init(_ arm: FeedbackArms.Arm) { self.init(arm.reached, of: arm.devices) }
+    init(_ arm: FeedbackArms.Arm) { self.init(arm.reached, of: arm.devices) }
 }

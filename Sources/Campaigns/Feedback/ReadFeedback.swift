@@ -10,8 +10,8 @@ package struct ReadFeedback: Sendable {
 
     package init(store: any FeedbackLog) { self.store = store }
 
-    /// Returns `nil` if the campaign asks for no feedback. Reads all deliveries of the run if the campaign has a goal
-    /// or a holdout.
+    /// Returns `nil` if the campaign asks for no feedback. Reads all deliveries of the run if the campaign has a goal,
+    /// a holdout or a best hour.
     ///
     /// - Parameter accepted: the accepted pushes by group, from the run's report.
     func report(of run: Run, accepted: AcceptedPushes, now: Timestamp) async throws -> FeedbackReport? {
@@ -24,13 +24,17 @@ package struct ReadFeedback: Sendable {
             look(FeedbackGoal(kind: .converted, name: $0.event, within: $0.within))
         }
         let alertsOff = hasHoldout ? look(FeedbackGoal(kind: .alertsOff, within: Self.alertsOffWithin)) : nil
-        let goals = [conversion, alertsOff].compactMap { $0?.counted }
+        let bestHour = BestHourReport.look(at: run, now: now)
+        let goals = [conversion, alertsOff, bestHour].compactMap { $0?.counted }
         let arms = goals.isEmpty ? [:] : try await store.feedbackArms(ofRun: run.id, goals)
         let compared = { (look: FeedbackLook) in
             GoalReport(look, look.counted.flatMap { arms[$0] } ?? FeedbackArms(), hasHoldout: hasHoldout)
         }
         report.conversion = conversion.map(compared)
         report.alertsOff = alertsOff.map(compared)
+        report.bestHour = bestHour.map { look in
+            BestHourReport(look, look.counted.flatMap { arms[$0] } ?? FeedbackArms(), of: campaign)
+        }
         return report
     }
 

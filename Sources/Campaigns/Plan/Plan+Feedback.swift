@@ -29,3 +29,33 @@ extension Plan {
     private static let referenceBytes =
         ",\"\(CampaignFeedback.payloadKey)\":{\"r\":\"\"}".utf8.count + PushReference.textCount
 }
+
+extension Plan {
+    /// The hours of the devices, in words. `nil` for a run without `best_hour`.
+    package var bestHourSummary: String? {
+        guard let hours = definition.bestHours, let found = reach.bestHour else { return nil }
+        let days = WrittenDuration.text(BestHour.history)
+        let usual = ClockHour.text(found.usual.hour)
+        let band = "\(ClockHour.text(hours.lowerBound)) to \(ClockHour.text(hours.upperBound))"
+        guard found.usual.basis == .app else {
+            return
+                "\(band); no opens in these hours were reported in the last \(days), so each device gets the push at "
+                + usual
+        }
+        return "\(band); the app is opened most at \(usual) (by \(found.opens.counted("open")) of the last \(days)). "
+            + "\(found.ownHours.counted("device")) \(found.ownHours == 1 ? "has an hour of its" : "have an hour of their") "
+            + "own. For comparison, it counts in one half of the audience; all other devices get the push at \(usual)"
+    }
+
+    /// The wave with the most devices, in words. `nil` for a run without `best_hour`.
+    package var surgeSummary: String? {
+        guard reach.bestHour != nil, let largest = waves.max(by: { $0.devices < $1.devices }) else { return nil }
+        return "\(largest.devices.counted("device")) at \(largest.startsAt.iso8601)"
+            + (largest.rate.map { ", at \(Int($0.rounded()).grouped)/s" } ?? "")
+    }
+}
+
+/// An hour of the day as people write it, such as `09:00`.
+package enum ClockHour {
+    package static func text(_ hour: Int) -> String { hour < 10 ? "0\(hour):00" : "\(hour):00" }
+}

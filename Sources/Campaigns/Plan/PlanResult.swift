@@ -178,6 +178,9 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var volumeBrake: String?
     /// The signatures that the run needs, or the reason why no signature suffices; absent if it needs none.
     package var approval: String?
+    /// The hours of the devices, in words, and the wave with the most devices; absent without `best_hour`.
+    package var bestHour: String?
+    package var surge: String?
     /// What the run will tell about people; absent for a campaign without feedback and holdout.
     package var feedback: String?
     /// The empty segments that the audience excludes; absent if there are none.
@@ -234,6 +237,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
         volumeBrake = plan.brake
         approval = plan.approval
         feedback = plan.feedbackSummary
+        bestHour = plan.bestHourSummary
+        surge = plan.surgeSummary
         emptyExclusions = plan.emptyExclusions.isEmpty ? nil : plan.emptyExclusions
         lint = plan.lint.isEmpty ? nil : plan.lint
         sentBefore = plan.earlier.map { earlier in

@@ -38,10 +38,9 @@ package struct Wave: Hashable, Sendable {
             ]
         }
         var turns: [Timestamp: (devices: Int, zones: [String])] = [:]
-        for slice in reach.byZone {
-            guard case .at(let moment) = waves.turn(inZone: slice.zone) else { continue }
-            turns[moment, default: (0, [])].devices += slice.count
-            turns[moment]?.zones.append(slice.zone ?? "no zone")
+        for turn in reach.turns(waves) {
+            turns[turn.startsAt, default: (0, [])].devices += turn.count
+            turns[turn.startsAt]?.zones.append(turn.zone ?? "no zone")
         }
         var isBusyUntil: Timestamp?
         return turns.sorted { $0.key < $1.key }.map { moment, turn in
@@ -73,6 +72,18 @@ package struct Wave: Hashable, Sendable {
         if basis == .pace, let pace, let expiresAt = definition.expiry.moment(wave: startsAt) {
             let inTime = expiresAt > begin ? pace.count(within: expiresAt - begin) : 0
             lateDevices = max(0, devices - Int(min(inTime, 1e15)))
+        }
+    }
+}
+
+extension Reach {
+    /// Returns the devices by zone and turn, in a run that follows each device's clock. Most devices first, among those
+    /// with the same turn.
+    func turns(_ waves: RecipientWaves) -> [Turn] {
+        if let bestHour { return bestHour.turns }
+        return byZone.compactMap { slice in
+            guard case .at(let moment) = waves.turn(inZone: slice.zone) else { return nil }
+            return Turn(startsAt: moment, zone: slice.zone, count: slice.count)
         }
     }
 }
@@ -126,10 +137,12 @@ package struct QuietForecast: Hashable, Sendable {
     /// Returns `nil` for a campaign without quiet hours.
     init?(_ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?) {
         guard let quiet = QuietTimes(definition.campaign.schedule) else { return nil }
-        for slice in reach.byZone {
-            let wave: Timestamp? = if case .at(let moment) = waves?.turn(inZone: slice.zone) { moment } else { nil }
-            let expiresAt = definition.expiry.moment(wave: wave)
-            switch quiet.state(inZone: slice.zone, at: wave ?? definition.plannedAt) {
+        let slices: [(wave: Timestamp?, zone: String?, count: Int)] =
+            waves.map { reach.turns($0).map { ($0.startsAt, $0.zone, $0.count) } }
+            ?? reach.byZone.map { (nil, $0.zone, $0.count) }
+        for slice in slices {
+            let expiresAt = definition.expiry.moment(wave: slice.wave)
+            switch quiet.state(inZone: slice.zone, at: slice.wave ?? definition.plannedAt) {
             case .awake: break
             case .quiet(let end) where quiet.policy == .defer && expiresAt.map { end < $0 } ?? true:
                 waiting += slice.count

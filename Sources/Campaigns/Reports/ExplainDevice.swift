@@ -164,10 +164,12 @@ package struct Explanation: Hashable, Sendable {
             return
         }
         let at = delivery.outcome.settledAt ?? run.startedAt ?? run.createdAt
+        let outcome = DeliverySummary(run: run, delivery: delivery, device: device).text
+        let hour = entry.hour.flatMap { HourSummary(run: run, hour: $0, device: device).text }
         lines.append(
             Line(
                 at: at, kind: .delivery, run: run.id, campaign: run.campaign,
-                text: DeliverySummary(run: run, delivery: delivery, device: device).text))
+                text: outcome + (hour.map { "; \($0)" } ?? "")))
     }
 
     /// Returns why a device was not in an audience, as far as its present data tell.

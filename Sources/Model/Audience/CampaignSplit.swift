@@ -17,6 +17,9 @@
 /// The buckets below `holdout`, in hundredths of a percent, are held out (2% is 0 to 199). Every other device gets the
 /// first variant whose summed weights exceed the device's variant bucket. The sums are shares of 10000, rounded down.
 /// Holdout and variant use different seeds, so that they are independent of each other.
+///
+/// In a campaign with `best_hour`, the devices with a bucket below 5000 for ``bestHourSeed`` get the push at their own
+/// hour, and the others at the app's hour. `report --format json` has the seed as `feedback.best_hour.seed`.
 package struct CampaignSplit: Hashable, Sendable {
     package static let bucketCount: Int64 = 10_000
     private static let prime: Int64 = 2_147_483_647
@@ -25,15 +28,19 @@ package struct CampaignSplit: Hashable, Sendable {
 
     package let holdoutSeed: Int64
     package let variantSeed: Int64
+    package let bestHourSeed: Int64
     /// Devices with a bucket below this one are held out.
     private let heldOutBelow: Int64
     /// The end of each variant's bucket range, exclusive. Empty without variants.
     private let variantEnds: [Int64]
     private let isByUser: Bool
+    private let hasBestHour: Bool
 
     package init(_ campaign: Campaign) {
         holdoutSeed = Self.seed("holdout:" + campaign.name)
         variantSeed = Self.seed("variant:" + campaign.name)
+        bestHourSeed = Self.seed("best_hour:" + campaign.name)
+        hasBestHour = campaign.schedule?.bestHour != nil
         let share = ((campaign.holdoutPercent ?? 0) * 100).rounded()
         heldOutBelow = share.isFinite ? Int64(min(max(share, 0), Double(Self.bucketCount))) : 0
         isByUser = campaign.dedupe == .user
@@ -46,8 +53,8 @@ package struct CampaignSplit: Hashable, Sendable {
         }
     }
 
-    /// Whether the split does nothing: no holdout and no variants.
-    package var isTrivial: Bool { heldOutBelow == 0 && variantEnds.isEmpty }
+    /// Whether the split does nothing: no holdout, no variants and no best hour.
+    package var isTrivial: Bool { heldOutBelow == 0 && variantEnds.isEmpty && !hasBestHour }
 
     /// Returns the number that a device is split by. If the campaign splits by user and the device has a user, it is
     /// the user's number, and otherwise `device`. The user's number is the FNV-1a of the user's id without its top
@@ -66,6 +73,12 @@ package struct CampaignSplit: Hashable, Sendable {
         guard !variantEnds.isEmpty else { return nil }
         let bucket = Self.bucket(of: device, seed: variantSeed)
         return variantEnds.firstIndex { bucket < $0 } ?? variantEnds.count - 1
+    }
+
+    /// Returns whether a device of a campaign with `best_hour` gets the push at its own hour. The result ignores the
+    /// holdout.
+    package func getsOwnHour(_ device: Int64) -> Bool {
+        Self.bucket(of: device, seed: bestHourSeed) < Self.bucketCount / 2
     }
 
     /// Returns a bucket from 0 to 9999.

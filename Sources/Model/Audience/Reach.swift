@@ -43,6 +43,39 @@ package struct Reach: Hashable, Sendable {
         package var count: Int { byEnvironment.values.reduce(0, +) }
     }
 
+    /// The devices of one time zone that have their turn at one moment.
+    package struct Turn: Hashable, Sendable {
+        package var startsAt: Timestamp
+        /// As stored with the devices. `nil` if unknown.
+        package var zone: String?
+        package var count: Int
+
+        package init(startsAt: Timestamp, zone: String?, count: Int) {
+            self.startsAt = startsAt
+            self.zone = zone
+            self.count = count
+        }
+    }
+
+    /// The hours of the devices, in a run with `best_hour`.
+    package struct BestHourSlice: Hashable, Sendable {
+        /// The app's hour.
+        package var usual: BestHour.Choice
+        /// The number of opens from which the app's hour was found.
+        package var opens: Int
+        /// The devices whose opens suffice for an hour of their own. Half of them get the push at that hour.
+        package var ownHours: Int
+        /// In order of time; among equal times, most devices first.
+        package var turns: [Turn]
+
+        package init(usual: BestHour.Choice, opens: Int, ownHours: Int, turns: [Turn]) {
+            self.usual = usual
+            self.opens = opens
+            self.ownHours = ownHours
+            self.turns = turns
+        }
+    }
+
     /// The devices that frequency caps would hold back.
     package struct CapSlice: Hashable, Sendable {
         /// Devices that wait for a slot. The last slot is at ``lastSlotAt``.
@@ -69,6 +102,8 @@ package struct Reach: Hashable, Sendable {
     package var stages: [StageSlice]
     /// The devices of ``slices`` that caps would hold back. `nil` if no cap was checked.
     package var caps: CapSlice?
+    /// `nil` in a run without `best_hour`.
+    package var bestHour: BestHourSlice?
 
     package init(
         slices: [Slice] = [], suppressed: [SuppressionReason: Int] = [:], byZone: [ZoneSlice] = [],

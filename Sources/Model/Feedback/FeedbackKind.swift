@@ -45,6 +45,9 @@ package enum FeedbackKind: Int64, Hashable, Sendable, CaseIterable {
         }
     }
 
+    /// The kinds that show at which time of day a person uses the app.
+    package static let opens: [FeedbackKind] = [.opened, .action, .appStarted]
+
     /// Whether an event of this kind has a name.
     package var isNamed: Bool { self == .action || self == .converted }
 }

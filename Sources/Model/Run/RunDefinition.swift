@@ -55,6 +55,12 @@ package struct RunDefinition: Hashable, Sendable, Codable {
         return variantTemplates[campaign.variants[index].name] ?? template
     }
 
+    /// The hours of the day at which devices have their turn, in a run of a campaign with `best_hour`. `nil` for any
+    /// other run, and for one that a person started outside the schedule.
+    package var bestHours: Range<Int>? {
+        wall.flatMap { campaign.schedule?.bestHour?.band(from: $0) }
+    }
+
     package var expiry: Expiry { Expiry(plannedAt: plannedAt, after: campaign.expiresAfter) }
 }
 

@@ -8,10 +8,12 @@ package struct Schedule: Hashable, Sendable, Codable {
     package var missedZone: MissedZone
     package var lateByMax: Duration?
     package var quietHours: QuietHours?
+    /// `nil` if every device has its turn at the time of the trigger.
+    package var bestHour: BestHours?
 
     private enum CodingKeys: String, CodingKey {
         case trigger = "trigger", zone = "zone", unknownZone = "unknownZone", missedZone = "missedZone"
-        case lateByMax = "lateByMax", quietHours = "quietHours"
+        case lateByMax = "lateByMax", quietHours = "quietHours", bestHour = "bestHour"
     }
 
     package init(trigger: Trigger) {
@@ -55,6 +57,27 @@ package struct Schedule: Hashable, Sendable, Codable {
         case sendNow = "send_now"
         case nextDay = "next_day"
         case drop
+    }
+
+    /// Each device has its turn at the hour at which it opens the app most. The hours begin at the time of the trigger.
+    package struct BestHours: Hashable, Sendable, Codable {
+        /// The end of the hours, in minutes after local midnight.
+        package var untilMinute: Int
+
+        private enum CodingKeys: String, CodingKey {
+            case untilMinute = "untilMinute"
+        }
+
+        package init(untilMinute: Int) { self.untilMinute = untilMinute }
+
+        /// Returns the hours of the day that begin at a local time.
+        package func band(from wall: WallTime) -> Range<Int> {
+            let first = Int(wall.secondOfDay / 3600)
+            return first..<max(first + 1, untilMinute / 60)
+        }
+
+        /// Returns the time from the first hour to the last one.
+        package func span(from wall: WallTime) -> Duration { .seconds(3600 * (band(from: wall).count - 1)) }
     }
 
     package struct QuietHours: Hashable, Sendable, Codable {

@@ -62,6 +62,7 @@ package struct Timetable: Hashable, Sendable {
     package let zone: Zone
     package let lateByMax: Duration
     private let times: Times
+    private let bestHour: Schedule.BestHours?
 
     /// Returns `nil` for a schedule without automatic starts, and for one that validation of the file refuses.
     package init?(_ schedule: Schedule) {
@@ -82,6 +83,7 @@ package struct Timetable: Hashable, Sendable {
         case nil: return nil
         }
         lateByMax = schedule.lateByMax ?? Self.lateByMaxDefault
+        bestHour = schedule.bestHour
     }
 
     /// Whether the trigger is one fixed time and not a rule.
@@ -193,7 +195,7 @@ package struct Timetable: Hashable, Sendable {
         switch zone {
         case .recipient:
             let moment = Timestamp(seconds: wall.seconds)
-            let last = moment + Self.lastOffset
+            let last = moment + Self.lastOffset + (bestHour?.span(from: wall) ?? .zero)
             return Occurrence(
                 wall: wall, startsAt: moment - Self.firstOffset, lastStartsAt: last, missedAfter: last + lateByMax)
         case .fixed(let zone):
@@ -218,7 +220,9 @@ package struct RecipientWaves: Hashable, Sendable {
     }
 
     private let wall: WallTime
-    private let startedAt: Timestamp
+    package let startedAt: Timestamp
+    /// The hours at which devices may have their turn. `nil` if all have it at the same local time.
+    package let band: Range<Int>?
     private let lateByMax: Duration
     private let missedZone: Schedule.MissedZone
     private let unknownZone: TimeZone?
@@ -230,6 +234,7 @@ package struct RecipientWaves: Hashable, Sendable {
         guard let wall = definition.wall, let schedule = definition.campaign.schedule else { return nil }
         self.wall = wall
         self.startedAt = startedAt
+        band = schedule.bestHour?.band(from: wall)
         lateByMax = schedule.lateByMax ?? Timetable.lateByMaxDefault
         missedZone = schedule.missedZone
         unknownZone =
@@ -239,10 +244,18 @@ package struct RecipientWaves: Hashable, Sendable {
             }
     }
 
+    /// Returns the zone that counts for a device; `nil` if it is unknown, and the campaign assumes none.
+    ///
     /// - Parameter name: an IANA name, as the device reported it. A name that this machine does not know counts as
     ///   none.
-    package func turn(inZone name: String?) -> Turn {
-        guard let zone = name.flatMap({ TimeZone(identifier: $0) }) ?? unknownZone else { return .never(.unknownZone) }
+    package func zone(named name: String?) -> TimeZone? { name.flatMap { TimeZone(identifier: $0) } ?? unknownZone }
+
+    /// - Parameters:
+    ///   - name: an IANA name, as the device reported it.
+    ///   - hour: the device's hour of the day; `nil` for the time of the schedule.
+    package func turn(inZone name: String?, hour: Int? = nil) -> Turn {
+        guard let zone = zone(named: name) else { return .never(.unknownZone) }
+        let wall = hour.map { WallTime(self.wall.day, minute: $0 * 60) } ?? self.wall
         let moment = zone.moment(of: wall)
         guard isOver(moment) else { return .at(moment) }
         switch missedZone {

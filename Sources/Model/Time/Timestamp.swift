@@ -90,7 +90,8 @@ extension Int64 {
         return overflow ? ((self > 0) == (other > 0) ? .max : .min) : product
     }
 
-    fileprivate func quotientFloor(_ divisor: Int64) -> Int64 {
+    /// Returns the quotient, rounded down.
+    package func quotientFloor(_ divisor: Int64) -> Int64 {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? quotient - 1 : quotient
     }

@@ -40,18 +40,20 @@ private struct ReachRows {
     ) throws -> Reach {
         var (count, caps) = (count, caps)
         var (locales, zones) = (TextNumbers(), TextNumbers())
-        try each(selection, window: window, withUsers: count.goesByUser || caps != nil, inBatches: caps != nil) { row in
+        try each(
+            selection, window: window, withUsers: count.goesByUser || caps != nil,
+            inBatches: caps != nil || count.readsOpens
+        ) { row in
             let (zone, locale, user) = (try row.textOrNil(5), try row.textOrNil(4), try row.textOrNil(7))
             let environment = try row.int64(1)
-            let isReached = count.decide(
+            let isReached = try count.decide(
                 device: try row.int64(0), PushEnvironment(code: environment),
                 status: DeviceStatus(code: try row.int64(2)),
                 alertsAllowed: try row.boolOrNil(3) ?? true, user: { user }, locale: { locale }, zone: { zone })
             guard let variant = isReached else { return }
             count.add(
                 environment: environment, locale: locales.number(locale), zone: zones.number(zone),
-                variant: variant.index, stage: variant.stage,
-                isOverBudget: window?.isFull(try row.int(6)) ?? false)
+                variant, isOverBudget: window?.isFull(try row.int(6)) ?? false)
             caps?.add(try row.int64(0), user: user, wave: variant.wave)
         } afterBatch: {
             guard let keys = caps?.keys else { return }
@@ -64,8 +66,8 @@ private struct ReachRows {
 
     private static let batchRows = 2_000
 
-    /// - Parameter inBatches: whether to read the rows in batches, because `afterBatch` runs other statements. If
-    ///   not, rows are read as they arrive.
+    /// - Parameter inBatches: whether to read the rows in batches, because `body` or `afterBatch` executes other
+    ///   statements. If not, rows are read as they arrive.
     private func each(
         _ selection: AudienceSelection, window: RollingWindow?, withUsers: Bool, inBatches: Bool,
         _ body: (PostgresRow) throws -> Void, afterBatch: () throws -> Void

@@ -27,7 +27,7 @@ struct FreezeSource {
         var rows = Self.firstBatchRows
         let selection = try AudienceSelection.of(run.definition, analyst: analyst, now: now, db)
         var audience = try FreezeAudience(db, run, selection)
-        try db.each(audience.query, values: audience.values) { row in
+        try each(audience) { row in
             guard let delivery = try Self.delivery(row, &audience, &batch.profiles) else { return }
             batch.deliveries.append(delivery)
             guard batch.deliveries.count == rows else { return }
@@ -37,6 +37,19 @@ struct FreezeSource {
         }
         batch.isLast = true
         try put(batch)
+    }
+
+    /// Reads the rows as they arrive, or in batches if the decision about a device executes other statements.
+    private func each(_ audience: FreezeAudience, _ body: (PostgresRow) throws -> Void) throws {
+        guard audience.readsOpens else { return try db.each(audience.query, values: audience.values, body: body) }
+        try db.execute(
+            .once("DECLARE audience NO SCROLL CURSOR FOR \(audience.query.text)"), values: audience.values)
+        while true {
+            let rows = try db.rows(.once("FETCH \(Self.firstBatchRows) FROM audience"), values: [])
+            for row in rows { try body(row) }
+            if rows.isEmpty { break }
+        }
+        try db.run("CLOSE audience")
     }
 
     /// Returns `nil` if the delivery is already written.

@@ -19,9 +19,11 @@ extension RelationalStore {
             let budget = campaign.pushType == .background ? budget : nil
             let gap: RestoreGap? = budget == nil && caps == nil ? nil : try StoredFact.value(RestoreGap.key, db)
             var policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
+            let bestHour = try db.bestHour(campaign, waves)
+            policy.bestHour = bestHour?.policy
             try selection.tellUsers(&policy, cutShort: nil, db)
             return try db.reach(
-                ReachCount(policy, variants: campaign.variants.count), selection,
+                ReachCount(policy, variants: campaign.variants.count, opens: bestHour?.opens), selection,
                 window: budget.map { RollingWindow($0, at: now, gap: gap) },
                 caps: caps.map { CapForecast($0, classes: try db.capClasses(), now: now, gap: gap) })
         }

@@ -4,6 +4,8 @@ package import Store
 /// The devices that the freeze of a run reads, and the policy that decides about each device.
 package struct FreezeAudience {
     private var policy: FreezePolicy
+    /// Returns the opens of a device; `nil` in a run without `best_hour`.
+    private let opens: ((Int64) throws -> [Int64])?
     /// The send order of a correction; `nil` for any other run.
     private let sequence: CorrectionSequence?
     /// The last device that an earlier freeze of the run wrote, 0 if there is none.
@@ -22,9 +24,11 @@ package struct FreezeAudience {
                     WHERE \(dialect.isOf(run: run.id))
                     """)
             ) { try $0.int64(0) } ?? 0
-        policy = FreezePolicy(
-            definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt),
-            seeds: selection.seeds)
+        let waves = RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt)
+        policy = FreezePolicy(definition.campaign, waves: waves, seeds: selection.seeds)
+        let bestHour = try db.bestHour(definition.campaign, waves)
+        policy.bestHour = bestHour?.policy
+        opens = bestHour?.opens
         try selection.tellUsers(&policy, cutShort: written > 0 ? run.id : nil, db)
         sequence = try definition.correction.map {
             CorrectionSequence(try RunRow.require(db, $0.run), plannedAt: definition.plannedAt)
@@ -32,6 +36,9 @@ package struct FreezeAudience {
         query = .once(Self.text(definition, policy, after: policy.hasStages ? 0 : written, selection, dialect))
         values = selection.values
     }
+
+    /// Whether ``decide(_:settledAt:_:)`` executes statements of its own.
+    package var readsOpens: Bool { opens != nil }
 
     private static func text(
         _ definition: RunDefinition, _ policy: FreezePolicy, after: Int64, _ selection: AudienceSelection,
@@ -64,7 +71,8 @@ package struct FreezeAudience {
     package mutating func decide(
         _ device: Int64, settledAt: Timestamp?,
         _ decide: (inout FreezePolicy) throws -> FreezePolicy.Decision
-    ) rethrows -> FreezePolicy.Decision? {
+    ) throws -> FreezePolicy.Decision? {
+        if let opens { policy.opens = try opens(device) }
         var decision = try decide(&policy)
         sequence?.schedule(&decision, settledAt: settledAt)
         return device > written ? decision : nil

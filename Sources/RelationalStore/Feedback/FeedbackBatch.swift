@@ -142,12 +142,13 @@ struct FeedbackArmsCount {
         let split = CampaignSplit(campaign)
         var none = FeedbackArms()
         none.variants = campaign.variants.map { _ in FeedbackArms.Arm() }
+        let hasBestHour = run.definition.bestHours != nil
         var arms = goals.map { _ in none }
         let dialect = Session.dialect
         // Only a split by user needs the device.
         let user = campaign.dedupe == .user ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
         var values: [any SQLValue] = [run.startedAt ?? run.createdAt]
-        let columns = goals.map { goal in Self.columns(goal, &values) }
+        let columns = goals.map { goal in self.columns(goal, &values) }
         try db.each(
             .once(
                 """
@@ -165,6 +166,11 @@ struct FeedbackArmsCount {
                 } else {
                     arms[index].treated.add(isReached, value)
                     if let variant { arms[index].variants[variant].add(isReached, value) }
+                    if hasBestHour {
+                        let half: WritableKeyPath<FeedbackArms, FeedbackArms.Arm> =
+                            split.getsOwnHour(device) ? \.ownHour : \.usualHour
+                        arms[index][keyPath: half].add(isReached, value)
+                    }
                 }
             }
         }
@@ -172,12 +178,13 @@ struct FeedbackArmsCount {
     }
 
     /// Returns whether a device reached a goal, and the sum of its values. `$1` is the start of the run.
-    private static func columns(_ goal: FeedbackGoal, _ values: inout [any SQLValue]) -> String {
+    private func columns(_ goal: FeedbackGoal, _ values: inout [any SQLValue]) -> String {
         let first = values.count + 1
         values += [goal.kind.rawValue, goal.name, Int64(goal.within / .milliseconds(1))] as [any SQLValue]
+        let push = goal.kind.isAboutPush ? "AND event.run_id = \(run.id) " : ""
         let done = """
             FROM feedback_event AS event
-            WHERE event.device_id = sent.device_id AND event.kind = $\(first) AND event.name = $\(first + 1)
+            WHERE event.device_id = sent.device_id \(push)AND event.kind = $\(first) AND event.name = $\(first + 1)
                 AND event.happened_at >= coalesce(sent.wave, $1)
                 AND event.happened_at < coalesce(sent.wave, $1) + $\(first + 2)
             """

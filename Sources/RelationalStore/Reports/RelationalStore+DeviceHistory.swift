@@ -19,7 +19,11 @@ extension RelationalStore {
             history.isCut = runs.had.count == runsMax || runs.leftOut.count == runsMax
             for delivery in runs.had {
                 history.entries += try RunRow.list(db, "WHERE id = $1", delivery.run).readable
-                    .map { DeviceHistory.Entry(run: $0, delivery: delivery) }
+                    .map { run in
+                        var entry = DeviceHistory.Entry(run: run, delivery: delivery)
+                        entry.hour = try db.hour(of: device, in: run)
+                        return entry
+                    }
             }
             var reasons = 0
             for run in try runs.leftOut.flatMap({ try RunRow.list(db, "WHERE id = $1", $0).readable })
@@ -64,6 +68,23 @@ extension SQLSession {
             // A segment was removed since.
             return nil
         }
+    }
+
+    /// Returns the device's turn in a run with `best_hour`; `nil` if it has none.
+    fileprivate func hour(of device: Int64, in run: Run) throws -> DeviceHistory.Hour? {
+        guard run.definition.bestHours != nil else { return nil }
+        let wave =
+            try all(
+                .once(
+                    """
+                    SELECT wave FROM \(Self.dialect.deliveries(of: run.id))
+                    WHERE \(Self.dialect.isOf(run: run.id)) AND device_id = $1
+                    """), values: [device]
+            ) { try $0.timestampOrNil(0) }.first ?? nil
+        guard let wave, let waves = RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt) else {
+            return nil
+        }
+        return DeviceHistory.Hour(wave: wave, opens: try opens(of: device, ZoneClocks(waves).span))
     }
 
     /// Returns whether a lease holds the delivery: its lease number is above the number of ended leases in the row.

@@ -34,15 +34,14 @@ private struct ReachRows {
         defer { rows.reset() }
         while try rows.step() {
             let device = rows.int64(0)
-            let isReached = count.decide(
+            let isReached = try count.decide(
                 device: device, PushEnvironment(code: rows.int64(1)), status: DeviceStatus(code: rows.int64(2)),
                 alertsAllowed: rows.isNull(3) || rows.int64(3) != 0, user: { rows.text(6) }, locale: { rows.text(4) },
                 zone: { rows.text(5) })
             guard let variant = isReached else { continue }
             count.add(
                 environment: rows.int64(1), locale: locales.code(rows, 4), zone: zones.code(rows, 5),
-                variant: variant.index, stage: variant.stage,
-                isOverBudget: try budget?.isUsedUp(for: device) ?? false)
+                variant, isOverBudget: try budget?.isUsedUp(for: device) ?? false)
             let user = caps == nil ? nil : rows.text(6)
             caps?.add(device, user: user, wave: variant.wave)
             if caps?.isFull == true { try decide(&caps, db) }

@@ -23,7 +23,7 @@ struct FreezeSource {
                 isAtEnd = true
                 break
             }
-            guard let decision = decision() else { continue }
+            guard let decision = try decision() else { continue }
             batch.deliveries.append(
                 FrozenDelivery(
                     device: rows.int64(0), environment: rows.int64(1), generation: rows.int64(2), decision: decision,
@@ -35,10 +35,10 @@ struct FreezeSource {
     }
 
     /// Returns `nil` if the delivery is already written.
-    private mutating func decision() -> FreezePolicy.Decision? {
+    private mutating func decision() throws -> FreezePolicy.Decision? {
         let rows = rows
         let device = rows.int64(0)
-        return audience.decide(device, settledAt: Timestamp(stored: rows.int64OrNil(7))) { policy in
+        return try audience.decide(device, settledAt: Timestamp(stored: rows.int64OrNil(7))) { policy in
             policy.decide(
                 device: device, PushEnvironment(code: rows.int64(1)), status: DeviceStatus(code: rows.int64(3)),
                 alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, user: { rows.text(8) },

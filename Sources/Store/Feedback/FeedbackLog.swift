@@ -169,6 +169,10 @@ package struct FeedbackArms: Hashable, Sendable {
     package var heldOut = Arm()
     /// The treated devices by variant. Empty without variants.
     package var variants: [Arm] = []
+    /// The treated devices of a run with `best_hour`: those that were assigned to their own hour, and those that were
+    /// assigned to the app's hour. Without devices in any other run.
+    package var ownHour = Arm()
+    package var usualHour = Arm()
 
     package init() {}
 }

@@ -47,6 +47,11 @@ package struct FreezePolicy {
     /// `nil` if there is no holdout and no variant.
     private let split: CampaignSplit?
     private let waves: RecipientWaves?
+    /// The rule of a run with `best_hour`; `nil` for any other run.
+    package var bestHour: BestHourPolicy?
+    /// The opens of the next device to decide about, as quarters of an hour since 1970. Empty in a run without
+    /// `best_hour`.
+    package var opens: [Int64] = []
     private var turnsByZone: [String?: RecipientWaves.Turn] = [:]
     /// `nil` if there are no stages.
     private var sample: StageSample?
@@ -85,7 +90,7 @@ package struct FreezePolicy {
     package var goesByUser: Bool { picks != nil }
 
     /// Records a device of the audience that has a user. Call it for all of these devices, one user after the other,
-    /// before the first decision.
+    /// before the first decision. It assumes that each device has its turn at the app's hour, if there is a best hour.
     ///
     /// - Parameters:
     ///   - seenAt: when the app was last seen on the device, in ms.
@@ -146,7 +151,9 @@ package struct FreezePolicy {
         }
         let variant = split?.variant(of: number)
         guard let waves else { return Decision(variant: variant) }
-        switch turn(waves, inZone: zone()) {
+        let turn =
+            bestHour?.turn(of: number, opens: opens, inZone: zone()) ?? turn(waves, inZone: zone())
+        switch turn {
         case .at(let moment): return Decision(variant: variant, wave: moment)
         case .never(let reason): return Decision(suppression: reason, variant: variant)
         }

@@ -85,7 +85,8 @@ package struct LatePolicy: Hashable, Sendable {
     /// For the zones that it is too late for, `missed_zone` decides, as in a new run.
     private var unfrozenDueFrom: Timestamp {
         guard run.startedAt == nil, let wall = run.definition.wall else { return run.definition.plannedAt }
-        return Timestamp(seconds: wall.seconds) + Timetable.lastOffset
+        let span = run.definition.campaign.schedule?.bestHour?.span(from: wall) ?? .zero
+        return Timestamp(seconds: wall.seconds) + Timetable.lastOffset + span
     }
 }
 

@@ -10,6 +10,11 @@ package struct ReachCount {
         var variant: Int?
     }
 
+    private struct Turn: Hashable {
+        var startsAt: Timestamp
+        var zone: Int
+    }
+
     /// The decision about a device that is reached.
     package struct Variant {
         package let index: Int?
@@ -24,6 +29,9 @@ package struct ReachCount {
     private var byZone: [Int] = []
     private var suppressed: [SuppressionReason: Int] = [:]
     private var overBudget = 0
+    private var turns: [Turn: Int] = [:]
+    /// Returns the opens of a device, see ``FreezePolicy/opens``. `nil` in a run without `best_hour`.
+    private let opens: ((Int64) throws -> [Int64])?
     private var stages: [Int: StageCount] = [:]
 
     private struct StageCount {
@@ -38,10 +46,14 @@ package struct ReachCount {
         }
     }
 
-    package init(_ policy: FreezePolicy, variants: Int = 0) {
+    package init(_ policy: FreezePolicy, variants: Int = 0, opens: ((Int64) throws -> [Int64])? = nil) {
         self.policy = policy
         self.variants = variants
+        self.opens = opens
     }
+
+    /// Whether ``decide(device:_:status:alertsAllowed:user:locale:zone:)`` executes statements of its own.
+    package var readsOpens: Bool { opens != nil }
 
     /// Whether a decision needs the device's user.
     package var goesByUser: Bool { policy.goesByUser }
@@ -50,7 +62,8 @@ package struct ReachCount {
     package mutating func decide(
         device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool,
         user: () -> String? = { nil }, locale: () -> String?, zone: () -> String?
-    ) -> Variant? {
+    ) throws -> Variant? {
+        if let opens { policy.opens = try opens(device) }
         let decision = policy.decide(
             device: device, environment, status: status, alertsAllowed: alertsAllowed, user: user, locale: locale,
             zone: zone)
@@ -62,10 +75,13 @@ package struct ReachCount {
     }
 
     package mutating func add(
-        environment: Int64, locale: Int, zone: Int, variant: Int?, stage: Int?, isOverBudget: Bool
+        environment: Int64, locale: Int, zone: Int, _ variant: Variant, isOverBudget: Bool
     ) {
-        if let stage { stages[stage, default: StageCount()].add(environment, locale: locale, zone: zone) }
-        groups[Group(environment: environment, locale: locale, variant: variant), default: 0] += 1
+        if let wave = variant.wave, opens != nil { turns[Turn(startsAt: wave, zone: zone), default: 0] += 1 }
+        if let stage = variant.stage {
+            stages[stage, default: StageCount()].add(environment, locale: locale, zone: zone)
+        }
+        groups[Group(environment: environment, locale: locale, variant: variant.index), default: 0] += 1
         while zone >= byZone.count { byZone.append(0) }
         byZone[zone] += 1
         if isOverBudget { overBudget += 1 }
@@ -84,10 +100,19 @@ package struct ReachCount {
         let zoneSlices = byZone.indices.map { Reach.ZoneSlice(zone: zones[$0], count: byZone[$0]) }
         var byVariant = [Int](repeating: 0, count: variants)
         for slice in slices { if let variant = slice.variant { byVariant[variant] += slice.count } }
-        return Reach(
+        var reach = Reach(
             slices: slices.sorted { Self.key($0) < Self.key($1) }, suppressed: suppressed,
             byZone: zoneSlices.sorted { ($1.count, $0.zone ?? "") < ($0.count, $1.zone ?? "") }, byVariant: byVariant,
             silentBudget: overBudget, stages: stageSlices(locales, zones), caps: caps)
+        reach.bestHour = policy.bestHour.map { policy in
+            let turns = turns.map { Reach.Turn(startsAt: $0.key.startsAt, zone: zones[$0.key.zone], count: $0.value) }
+            return Reach.BestHourSlice(
+                usual: policy.usual, opens: policy.curveOpens, ownHours: policy.ownHours,
+                turns: turns.sorted {
+                    ($0.startsAt, $1.count, $0.zone ?? "") < ($1.startsAt, $0.count, $1.zone ?? "")
+                })
+        }
+        return reach
     }
 
     private func stageSlices(_ locales: [String?], _ zones: [String?]) -> [Reach.StageSlice] {

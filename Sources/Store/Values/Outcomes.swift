@@ -149,6 +149,8 @@ package struct DeviceHistory: Hashable, Sendable {
         /// The conditions of the run's audience that the device's present data do not meet; all must hold. `nil` if the
         /// run had the device, or if the conditions cannot be told apart.
         package var unmet: [AudienceExpression]?
+        /// `nil` in a run without `best_hour`, and if the device got no turn.
+        package var hour: Hour?
 
         package init(
             run: Run, delivery: DeviceDelivery?, prunedAt: Timestamp? = nil, unmet: [AudienceExpression]? = nil
@@ -157,6 +159,19 @@ package struct DeviceHistory: Hashable, Sendable {
             self.delivery = delivery
             self.prunedAt = prunedAt
             self.unmet = unmet
+        }
+    }
+
+    /// The turn of a device in a run with `best_hour`.
+    package struct Hour: Hashable, Sendable {
+        package var wave: Timestamp
+        /// The opens that counted, as quarters of an hour since 1970. Those of a device that was removed, or whose
+        /// events were deleted, are missing.
+        package var opens: [Int64]
+
+        package init(wave: Timestamp, opens: [Int64]) {
+            self.wave = wave
+            self.opens = opens
         }
     }
 

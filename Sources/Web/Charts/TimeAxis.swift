@@ -155,10 +155,3 @@ struct PlotFrame {
     static func x(_ position: Double) -> Double { Double(left) + position * Double(width) }
     static func y(_ height: Double) -> Double { Double(bottom) - height * Double(self.height) }
 }
-
-extension Int64 {
-    fileprivate func quotientFloor(_ divisor: Int64) -> Int64 {
-        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
-        return remainder < 0 ? quotient - 1 : quotient
-    }
-}

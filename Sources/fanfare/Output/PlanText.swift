@@ -185,9 +185,13 @@ struct PlanWavesText {
             for wave in plan.waves { page.row("Start", summary(wave), lateness(wave)) }
             return
         }
+        page.row("Best hour", plan.bestHourSummary ?? "")
+        page.row("Surge", plan.surgeSummary ?? "")
         page.row(
             "Start",
-            "\(wall) by each device's clock, in \(plan.waves.count.counted("wave")):")
+            plan.reach.bestHour == nil
+                ? "\(wall) by each device's clock, in \(plan.waves.count.counted("wave")):"
+                : "from \(wall) by each device's clock, in \(plan.waves.count.counted("wave")):")
         for wave in plan.waves.prefix(Self.wavesShown) {
             page.row("", "\(wave.startsAt.shown)  \(wave.devices.devices)\(zones(wave))\(end(wave))", lateness(wave))
         }

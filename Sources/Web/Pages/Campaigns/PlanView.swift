@@ -118,6 +118,8 @@ struct PlanView: Sendable {
                 value: plan.volumeBrake.map { "the run would start paused until a person resumes it: it \($0)" }
                     ?? ""))
         facts.append(Fact(name: "Feedback", value: plan.feedback ?? ""))
+        facts.append(Fact(name: "Best hour", value: plan.bestHour ?? ""))
+        facts.append(Fact(name: "Surge", value: plan.surge ?? ""))
         facts.append(Fact(name: "Approval", value: plan.approval ?? ""))
         facts += (plan.emptyExclusions ?? []).map {
             Fact(name: "Leaves out", value: "segment \($0) is empty and selects no device")

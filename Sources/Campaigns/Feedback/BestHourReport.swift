@@ -1,0 +1,74 @@
+import Model
+import Store
+
+/// A comparison of the devices that were assigned to their own hour with those that were assigned to the app's hour.
+/// Devices without an hour of their own are in both groups.
+package struct BestHourReport: Codable, Hashable, Sendable {
+    /// The time after a device's turn within which an open counts.
+    static let within: Duration = .seconds(86_400)
+
+    /// The seed of the split, see ``CampaignSplit``. Devices with a bucket below 5000 were assigned to their own hour.
+    package var seed: Int64
+    package var withinSeconds: Int64
+    /// The opens at the devices' own hours.
+    package var ownHour: FeedbackReport.Share
+    /// The opens at the app's hour.
+    package var usualHour: FeedbackReport.Share
+    /// Own hours minus the app's hour, in percentage points, and its interval (Newcombe).
+    package var difference: Double?
+    package var low: Double?
+    package var high: Double?
+    /// The smallest difference, in percentage points, that these groups can show.
+    package var detectable: Double?
+    /// Whether the time has passed for all devices. Until then the interval is wider, and is that of the last look.
+    package var isFinal: Bool
+    /// The time after a device's turn up to which opens count, in seconds. 0 before the first look.
+    package var lookedAtSeconds: Int64
+    package var summary: String
+
+    /// Returns `nil` for a run without `best_hour`.
+    static func look(at run: Run, now: Timestamp) -> FeedbackLook? {
+        guard run.definition.bestHours != nil else { return nil }
+        return FeedbackLook(FeedbackGoal(kind: .opened, within: within), run, now: now, waitsForAll: true)
+    }
+
+    init(_ look: FeedbackLook, _ arms: FeedbackArms, of campaign: Campaign) {
+        seed = CampaignSplit(campaign).bestHourSeed
+        withinSeconds = look.goal.within.components.seconds
+        let (own, usual) = (Proportion(arms.ownHour), Proportion(arms.usualHour))
+        (ownHour, usualHour) = (FeedbackReport.Share(own), FeedbackReport.Share(usual))
+        isFinal = look.isFinal
+        lookedAtSeconds = look.counted?.within.components.seconds ?? 0
+        if let found = RateDifference(own, minus: usual, z: look.z) {
+            difference = FeedbackReport.Share.percent(found.difference)
+            low = FeedbackReport.Share.percent(found.interval.lowerBound)
+            high = FeedbackReport.Share.percent(found.interval.upperBound)
+        }
+        detectable = RateDifference.detectable(treated: own.total, heldOut: usual.total, base: usual.rate ?? 0)
+            .map(FeedbackReport.Share.percent)
+        summary = ""
+        summary = sentence
+    }
+
+    private var sentence: String {
+        guard isFinal || lookedAtSeconds > 0 else {
+            return "the first figures come when all devices have had the push for an hour"
+        }
+        guard let difference, let low, let high else { return "there are no devices to compare" }
+        let within = WrittenDuration.text(.seconds(withinSeconds))
+        let compared =
+            "\(GoalText.share(ownHour)) opened it within \(within) at an hour of their own, "
+            + "\(GoalText.share(usualHour)) at the app's hour. "
+        let interval = "(\(GoalText.points(low)) to \(GoalText.points(high)) points)"
+        let finding =
+            low > 0
+            ? "Own hours help: \(GoalText.points(difference)) points more opened it \(interval)"
+            : high < 0
+                ? "Own hours do harm: \(GoalText.points(-difference)) points fewer opened it \(interval)"
+                : "It is not known yet whether own hours help: chance alone may explain the difference \(interval)"
+        let power = detectable.map { "; these groups can show a difference of \(GoalText.points($0)) points or more" }
+        let early =
+            isFinal ? "" : "; an early result, \(WrittenDuration.text(.seconds(lookedAtSeconds))) after each turn"
+        return compared + finding + (power ?? "") + early
+    }
+}
