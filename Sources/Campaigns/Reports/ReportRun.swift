@@ -31,7 +31,8 @@ package struct ReportRun: Sendable {
     /// - Parameter report: the run's report, which has been counted already.
     package func feedback(of run: Run, in report: ReportResult, now: Timestamp) async throws -> FeedbackReport? {
         let accepted = Dictionary(report.byVariant.map { ($0.name, $0.counts.accepted) }) { first, _ in first }
-        return try await ReadFeedback(store: store).report(of: run, accepted: accepted, now: now)
+        let decided = report.stages?.lazy.compactMap(\.variants?.summary).first
+        return try await ReadFeedback(store: store).report(of: run, accepted: accepted, decided: decided, now: now)
     }
 
     /// Returns the report without what people did.
