@@ -124,6 +124,7 @@ package struct VariantDecision: Hashable, Sendable, Codable {
 
     /// Whether the counts lead to the decision.
     package func isConfirmed(by rule: VariantRule) -> Bool {
+        guard counts.allSatisfy({ 0...max(0, $0.accepted) ~= $0.reached }) else { return false }
         var again = VariantDecision(rule, counts, at: at)
         if again.variant == nil, cause == .person, let variant, counts.indices.contains(variant), person != nil {
             (again.variant, again.cause, again.person) = (variant, .person, person)

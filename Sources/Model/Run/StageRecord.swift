@@ -114,7 +114,8 @@ package struct StageDecision: Hashable, Sendable, Codable {
     package var look: StageLook?
     /// The comparison of the opens at the end of the hold. `nil` before it, and for a stage that does not compare them.
     package var opens: StageOpens?
-    /// The decision which variant the rest gets. `nil` before the end of the hold, and for a stage that decides on none.
+    /// The decision which variant the rest gets. `nil` before the end of the hold, and for a stage that decides on
+    /// none.
     package var variants: VariantDecision?
 
     private enum CodingKeys: String, CodingKey {

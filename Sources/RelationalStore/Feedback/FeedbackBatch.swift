@@ -148,7 +148,8 @@ struct FeedbackArmsCount {
         let user = campaign.dedupe == .user ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
         var values: [any SQLValue] = [run.startedAt ?? run.createdAt]
         let columns = goals.map { goal in Self.columns(goal, &values) }
-        // The stage that decides on the variant of the rest chose its devices' variants at random. The rest got one variant.
+        // The stage that decides on the variant of the rest chose its devices' variants at random. The rest got one
+        // variant.
         let deciding = campaign.decidingStage
         try db.each(
             .once(

@@ -31,8 +31,8 @@ package protocol StageStore {
     func goneBeforeInApp() throws -> [(gone: Int, answered: Int)]
     /// Returns the accepted pushes of one stage by variant, and how many of their devices reached a goal.
     func reached(of stage: Int, _ goal: StageGoal) throws -> [Int?: Proportion]
-    /// Returns the opens of the campaign's last ``StageEvaluator/historyRuns`` finished runs with feedback, at most this
-    /// number of minutes after each push.
+    /// Returns the opens of the campaign's last ``StageEvaluator/historyRuns`` finished runs with feedback. They count
+    /// up to this number of minutes after each push.
     func opensBefore(within minutes: Int, at now: Timestamp) throws -> [StageOpens.Earlier]
     /// Returns the same for the last ``StageEvaluator/appHistoryRuns`` finished runs of the app's other campaigns.
     func opensBeforeInApp(within minutes: Int, at now: Timestamp) throws -> [StageOpens.Earlier]
