@@ -46,11 +46,19 @@ package struct PlannedStage: Hashable, Sendable {
                 answersNeeded: evaluator.answersNeeded,
                 notices: stage.members == .rest
                     ? [] : shares.map { Notice(percent: $0, answers: evaluator.answersToNotice(share: $0 / 100)) },
-                byVariant: stage.decides == nil ? [] : split(devices.count, campaign.variants))
+                byVariant: stage.decides == nil
+                    ? [] : split(devices.count, campaign.variants, counted: index == 0 ? reach.byVariant : []))
         }
     }
 
-    private static func split(_ devices: Int, _ variants: [Campaign.Variant]) -> [VariantShare] {
+    /// - Parameter counted: the devices by variant, if no earlier stage has some of them. Otherwise they are estimated
+    ///   by the weights.
+    private static func split(
+        _ devices: Int, _ variants: [Campaign.Variant], counted: [Int]
+    ) -> [VariantShare] {
+        if counted.count == variants.count {
+            return zip(variants, counted).map { VariantShare(name: $0.name, devices: $1) }
+        }
         let weights = Double(max(1, variants.reduce(0) { $0 + $1.weight }))
         return variants.map {
             VariantShare(name: $0.name, devices: Int((Double(devices) * Double($0.weight) / weights).rounded()))
@@ -98,7 +106,7 @@ package struct PlannedStage: Hashable, Sendable {
             rule.undecided == .wait
             ? "a person chooses" : "the rest gets \(byVariant.first?.name ?? "the first variant")"
         let power = detectable.map {
-            "; with 5 % it can show a difference of " + String(format: "%.1f", $0 * 100) + " points or more"
+            "; if 5 % do so, it can show a difference of " + String(format: "%.1f", $0 * 100) + " points or more"
         }
         return
             "gets \(variants); \(WrittenDuration.text(hold)) later the rest gets the variant that \(measure), and if "
