@@ -353,6 +353,7 @@ extension Pipeline {
         request.hasWaves = run.definition.campaign.schedule?.zone == .recipient
         request.caps = CapRequest(run, caps: sender.frequencyCaps)
         request.stages = run.isTest ? 0 : run.definition.campaign.stages?.count ?? 0
+        request.decidingStage = run.isTest ? nil : run.definition.campaign.decidingStage
         if store.isShared, let pace = run.definition.campaign.pace {
             request.paces.append(SharedPace(name: "run \(run.id)", pace: pace))
         }

@@ -131,7 +131,9 @@ extension InMemoryRunLog {
 
     func stages(of run: Int64) async throws -> [StageRecord] { [] }
 
-    func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool { false }
+    func approveStage(
+        of run: Int64, stage: Int, variant: Int?, by actor: Actor, now: Timestamp
+    ) async throws -> Bool { false }
 
     func waits(of run: Int64, now: Timestamp) async throws -> RunWaits { RunWaits() }
 

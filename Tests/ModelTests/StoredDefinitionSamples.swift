@@ -6,7 +6,7 @@ enum StoredDefinitionSamples {
     static var all: [RunDefinition] {
         [everyKey, byAppAndActivity] + audienceValues
             + [Schedule.Trigger.at("2026-12-01T09:00"), .none].map(scheduled) + [.none, .key("k")].map(collapsing)
-            + [bare, staged, correcting, flagged, classed, onceForAUser, atBestHours]
+            + [bare, staged, correcting, flagged, classed, onceForAUser, atBestHours, compared]
     }
 
     private static let moment = Timestamp(milliseconds: 1_795_251_600_123)
@@ -19,6 +19,16 @@ enum StoredDefinitionSamples {
         definition.campaign.stages = [
             Stage(.seeds(.segment("staff"))),
             Stage(.share(1.5), hold: .seconds(900), toleratePercent: 2, needsApproval: true), Stage(.rest),
+        ]
+        return definition
+    }
+
+    private static var compared: RunDefinition {
+        var definition = bare
+        definition.campaign.stages = [
+            Stage(.share(5), hold: .seconds(900), opensAtLeastPercent: 50),
+            Stage(.share(20), hold: .seconds(900), decides: VariantRule(by: .conversion, undecided: .first)),
+            Stage(.rest),
         ]
         return definition
     }

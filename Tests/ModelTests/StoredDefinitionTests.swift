@@ -82,6 +82,9 @@ struct `Stored words and numbers` {
                     + "plan_rejected approval_withdrawn approval_used glass_broken values_given values_removed"
             ),
             (Self.words(StageVerdict.self), "go halt undecided"),
+            (Self.words(VariantRule.Measure.self), "opens conversion"),
+            (Self.words(VariantRule.Undecided.self), "wait first"),
+            (Self.words(VariantDecision.Cause.self), "winner first person"),
             (Self.words(AccessRole.self), "viewer author sender approver admin registrar"),
             (
                 Self.words(PushType.self),

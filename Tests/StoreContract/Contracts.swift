@@ -4,7 +4,7 @@ package enum DeliveryQueueContract {
         freezing + holdout + oneForAUser + nextDevice + leasing + badges + quietHours + settling + settlingTogether
         + recovering
         + staging
-        + stageVerdicts + seeds + correcting
+        + stageVerdicts + stageOpens + canaries + seeds + correcting
         + randomWalks
     package static let silentBudgetPromises = silentBudget + silentModel
     package static let frequencyCapPromises = frequencyCaps

@@ -91,7 +91,12 @@ package enum CampaignFile {
         campaign.maxAttempts = reader[CampaignKeys.retry] ?? campaign.maxAttempts
         campaign.holdoutPercent = reader[CampaignKeys.holdout]
         campaign.variants = reader[CampaignKeys.variants] ?? []
-        campaign.stages = reader[CampaignKeys.stages]
+        let stages = reader[CampaignKeys.stages]
+        campaign.stages = stages
+        // Stages that could not be decoded are unknown, so nothing is put before their rest.
+        if let decide = reader[CampaignKeys.decide], stages != nil || reader.keyLocation("stages") == nil {
+            campaign.stages = StageRules.adding(decide, to: stages)
+        }
         campaign.correction = reader[CampaignKeys.correction]
         campaign.feedback = reader[CampaignKeys.feedback] ?? nil
         campaign.conversion = reader[CampaignKeys.conversion]

@@ -52,6 +52,11 @@ package enum CampaignKeys {
     static let stages = Key(
         "stages", .stages, "Parts of a run that must pass, one after the other, before the rest is sent.")
 
+    static let decide = Key(
+        "decide", .decide,
+        "A share of the audience gets all variants first, and the rest gets the one that did best. It is sent after "
+            + "the stages and before their rest.")
+
     static let correction = Key(
         "correction", ValueDecoder<String>.name,
         "The template that `fanfare correct` sends to replace the original text, prepared in advance.")
@@ -72,7 +77,8 @@ package enum CampaignKeys {
             variables.shape,
             schedule.shape, trigger.shape, expiresAfter.shape, collapse.shape, pace.shape, guards.shape,
             onUnknown.shape, retry.shape,
-            holdout.shape, variants.shape, stages.shape, correction.shape, feedback.shape, conversion.shape,
+            holdout.shape, variants.shape, decide.shape, stages.shape, correction.shape, feedback.shape,
+            conversion.shape,
         ])
 
     enum Feedback {
@@ -125,6 +131,24 @@ package enum CampaignKeys {
         static let shape = ObjectShape("variant", "One of several templates.", [weight.shape, template.shape])
     }
 
+    enum Decide {
+        static let by = Key(
+            "by", ValueDecoder<VariantRule.Measure>.word,
+            "opens (default): the variant with more direct opens wins. conversion: the variant with more devices that "
+                + "reached the campaign's conversion wins.")
+        static let after = Key(
+            "after", .duration(.seconds(60) ... .seconds(7 * 86_400), example: "30m"), required: true,
+            "The time from the last response to the comparison.")
+        static let share = Key(
+            "share", .percent(0...100), required: true, "The share of the audience that gets all variants.")
+        static let undecided = Key(
+            "undecided", ValueDecoder<VariantRule.Undecided>.word,
+            "If the difference may be chance: wait (default) until a person chooses, or take the first variant.")
+        static let shape = ObjectShape(
+            "decide", "The comparison that chooses the variant of the rest.",
+            [by.shape, after.shape, share.shape, undecided.shape])
+    }
+
     enum Stage {
         static let seeds = Key(
             "seeds", .audience,
@@ -137,10 +161,16 @@ package enum CampaignKeys {
             "The time the next stage waits after the last response, so that people can check.")
         static let tolerate = Key(
             "tolerate", .percent(0...100), "The tolerated share of rejections (default: 5%).")
+        static let opensAtLeast = Key(
+            "opens_at_least", .opensAtLeast,
+            "At the end of the hold, the run halts if fewer devices opened the push than this part of the usual share: "
+                + "that of the campaign's last runs with feedback at the same age, or of the app's other campaigns.")
         static let needs = Key("needs", .approval, "approval: the stage begins when a person has approved it.")
         static let shape = ObjectShape(
             "stage", "A part of a run.",
-            [seeds.shape, share.shape, rest.shape, hold.shape, tolerate.shape, needs.shape])
+            [
+                seeds.shape, share.shape, rest.shape, hold.shape, tolerate.shape, opensAtLeast.shape, needs.shape,
+            ])
     }
 
     enum Schedule {

@@ -13,6 +13,34 @@ extension ValueDecoder where Value == Bool {
     }
 }
 
+extension ValueDecoder where Value == Double {
+    /// Returns the percentage of the usual share.
+    static var opensAtLeast: ValueDecoder {
+        let form = TextForm.pattern(#"^[0-9]+(\.[0-9]+)?% of usual$"#)
+        return parsed("a part of the usual share", example: "50% of usual", form: form) { text in
+            guard text.hasSuffix("% of usual") else { return nil }
+            return Double(text.dropLast("% of usual".count)).flatMap { (1...100).contains($0) ? $0 : nil }
+        }
+    }
+}
+
+extension ValueDecoder where Value == Stage {
+    /// The stage that decides which variant the rest gets.
+    static var decide: ValueDecoder {
+        .object(CampaignKeys.Decide.shape) { reader in
+            let keys = CampaignKeys.Decide.self
+            let rule = VariantRule(by: reader[keys.by] ?? .opens, undecided: reader[keys.undecided] ?? .wait)
+            guard let share = reader[keys.share], let after = reader[keys.after] else { return nil }
+            if !(0.01..<100).contains(share) {
+                reader.collector.error(
+                    "share is not between 0.01% and 100%", "leave a rest, for example share: 20%",
+                    at: reader.keyLocation("share") ?? reader.location)
+            }
+            return Stage(.share(share), hold: after, decides: rule)
+        }
+    }
+}
+
 extension ValueDecoder where Value == [Stage] {
     static var stages: ValueDecoder {
         let element = ValueDecoder<Stage>.object(CampaignKeys.Stage.shape, StageReader.stage)
@@ -35,6 +63,7 @@ private enum StageReader {
         let hold = reader[keys.hold]
         let tolerate = reader[keys.tolerate]
         let needsApproval = reader[keys.needs] ?? false
+        let opensAtLeast = reader[keys.opensAtLeast]
         let given = ["seeds", "share", "rest"].filter { reader.keyLocation($0) != nil }
         guard given.count == 1 else {
             reader.collector.error(
@@ -46,13 +75,18 @@ private enum StageReader {
         if let tolerate, !(0.1...90).contains(tolerate) {
             refuse("tolerate", "tolerate is not between 0.1% and 90%", "write a share from 0.1% to 90%", reader)
         }
+        if reader.keyLocation("opens_at_least") != nil, !isRest, hold ?? .zero < .seconds(60) {
+            refuse(
+                "opens_at_least", "opens_at_least needs a hold of 1m or more, in which people can open the push",
+                "write a hold, for example hold: 30m", reader)
+        }
         if let seeds, seeds.expression.namesEveryone {
             refuse(
                 "seeds", "seeds select everyone, but a stage must limit a fault to a few devices",
                 "name the devices of people you know, for example segment(\"staff\")", reader)
         }
         if isRest {
-            for key in ["hold", "tolerate"] where reader.keyLocation(key) != nil {
+            for key in ["hold", "tolerate", "opens_at_least"] where reader.keyLocation(key) != nil {
                 refuse(
                     key, "no stage comes after the rest, so the key has no effect",
                     "write \(key) on the previous stage", reader)
@@ -61,7 +95,9 @@ private enum StageReader {
         }
         let members: Stage.Members? = seeds.map { .seeds($0.expression) } ?? share.map { .share($0) }
         return members.map {
-            Stage($0, hold: hold, toleratePercent: tolerate, needsApproval: needsApproval)
+            Stage(
+                $0, hold: hold, toleratePercent: tolerate, needsApproval: needsApproval,
+                opensAtLeastPercent: opensAtLeast)
         }
     }
 
@@ -115,13 +151,60 @@ private enum StageReader {
 
 /// The checks of a campaign's stages together with its other keys.
 enum StageRules {
+    /// Puts the stage that decides which variant the rest gets before the rest.
+    static func adding(_ deciding: Stage, to stages: [Stage]?) -> [Stage] {
+        let stages = stages ?? [Stage(.rest)]
+        return stages.dropLast() + [deciding] + stages.suffix(1)
+    }
+
     static func check(_ campaign: Campaign, _ reader: ObjectReader) {
-        guard let stages = campaign.stages, let location = reader.keyLocation("stages") else { return }
+        checkFeedback(campaign, reader)
+        guard let stages = campaign.stages, let location = reader.keyLocation("stages") ?? reader.keyLocation("decide")
+        else { return }
         let hold = stages.reduce(Duration.zero) { $0 + ($1.hold ?? .zero) }
         guard let life = campaign.expiresAfter, hold > .zero, hold >= life else { return }
         reader.collector.error(
             "the stages hold for \(WrittenDuration.text(hold)), but the pushes expire after "
                 + "\(WrittenDuration.text(life)): the remaining devices would never get it",
             "hold for less, or write a longer expires_after", at: location)
+    }
+
+    /// Checks that the app reports what the stages ask for.
+    private static func checkFeedback(_ campaign: Campaign, _ reader: ObjectReader) {
+        let stages = campaign.stages ?? []
+        if campaign.feedback == nil, stages.contains(where: { $0.opensAtLeastPercent != nil }),
+            let location = reader.keyLocation("stages")
+        {
+            reader.collector.error(
+                "opens_at_least needs the app's reports of opens", "add feedback: true", at: location)
+        }
+        guard let location = reader.keyLocation("decide") else { return }
+        if reader.keyLocation("variants") == nil || campaign.variants.count == 1 {
+            reader.collector.error(
+                "decide compares variants, but the campaign has fewer than two", "add variants, or remove decide",
+                at: location)
+        }
+        guard let rule = stages.lazy.compactMap(\.decides).first else { return }
+        switch rule.by {
+        case .opens where campaign.feedback == nil:
+            reader.collector.error("decide needs the app's reports of opens", "add feedback: true", at: location)
+        case .conversion where campaign.conversion == nil:
+            reader.collector.error(
+                "decide compares conversions, but the campaign names none",
+                "add conversion, for example conversion: {event: played_episode}", at: location)
+        case .opens, .conversion: break
+        }
+        let shares = stages.reduce(0.0) { sum, stage in
+            if case .share(let percent) = stage.members { sum + percent } else { sum }
+        }
+        if shares >= 100 {
+            reader.collector.error(
+                "the shares of stages and decide add up to \(shares.percentText), so no rest is left",
+                "make them smaller", at: location)
+        }
+        if stages.count > Stage.countMax {
+            reader.collector.error(
+                "with decide there are \(stages.count) stages", "use at most \(Stage.countMax)", at: location)
+        }
     }
 }

@@ -13,11 +13,17 @@ package struct ReadFeedback: Sendable {
     /// Returns `nil` if the campaign asks for no feedback. Reads all deliveries of the run if the campaign has a goal,
     /// a holdout or a best hour.
     ///
-    /// - Parameter accepted: the accepted pushes by group, from the run's report.
-    func report(of run: Run, accepted: AcceptedPushes, now: Timestamp) async throws -> FeedbackReport? {
+    /// - Parameters:
+    ///   - accepted: the accepted pushes by group, from the run's report.
+    ///   - decided: the decision of the stage that chose the variant of the rest, in words. From then on the chosen
+    ///     variant goes to other devices at another time, so its opens are no longer compared.
+    func report(
+        of run: Run, accepted: AcceptedPushes, decided: String? = nil, now: Timestamp
+    ) async throws -> FeedbackReport? {
         let campaign = run.definition.campaign
         guard !run.isTest, campaign.hasFeedback else { return nil }
         var report = Self.counts(try await store.feedbackCounts(ofRun: run.id), run, accepted)
+        if let decided { report.variantsSummary = decided }
         let hasHoldout = campaign.holdoutPercent ?? 0 > 0
         let look = { (goal: FeedbackGoal) in FeedbackLook(goal, run, now: now) }
         let conversion = campaign.conversion.map {
@@ -156,38 +162,16 @@ struct VariantComparison {
     }
 
     /// A sentence that names the winner, or says that there is none yet. `nil` for fewer than two variants.
-    ///
-    /// The best variant is compared with each other one. The intervals are wider for more than two variants, so that
-    /// all comparisons together are right with a probability of at least 95 % (Bonferroni).
     var summary: String? {
         guard variants.count > 1 else { return nil }
-        let ranked = variants.sorted { ($0.opened.rate ?? 0) > ($1.opened.rate ?? 0) }
-        let (best, second) = (ranked[0], ranked[1])
-        let comparisons = variants.count * (variants.count - 1) / 2
-        let z = NormalQuantile.twoSided(0.05 / Double(comparisons))
-        let differences = ranked.dropFirst().compactMap { RateDifference(best.opened, minus: $0.opened, z: z) }
-        guard differences.count == variants.count - 1, let closest = differences.first,
-            differences.allSatisfy({ $0.interval.lowerBound > 0 })
-        else { return "No winner yet: the opens of \(best.name) and \(second.name) may differ by chance" }
+        let ranking = VariantRanking(variants.map(\.opened))
+        let (best, second) = (variants[ranking.order[0]], variants[ranking.order[1]])
+        guard ranking.winner != nil, let closest = ranking.closest else {
+            return "No winner yet: the opens of \(best.name) and \(second.name) may differ by chance"
+        }
         let (low, high) = (closest.interval.lowerBound * 100, closest.interval.upperBound * 100)
         return String(
             format: "%@ was opened more often, by %.1f to %.1f percentage points, than %@", best.name, low, high,
             second.name)
     }
-}
-
-/// Quantiles of the normal distribution.
-enum NormalQuantile {
-    /// Returns the number that the absolute value of a normal variable exceeds with this probability, from 0 to 1.
-    static func twoSided(_ probability: Double) -> Double {
-        var (low, high) = (0.0, 40.0)
-        // Halving the interval 60 times reaches the precision of the type.
-        for _ in 0..<60 {
-            let middle = (low + high) / 2
-            if tail(middle) > probability { low = middle } else { high = middle }
-        }
-        return (low + high) / 2
-    }
-
-    private static func tail(_ z: Double) -> Double { erfc(z / 2.0.squareRoot()) }
 }

@@ -57,6 +57,29 @@ package struct PlanResult: Codable, Hashable, Sendable {
         /// remaining devices.
         package var answersNeeded: Int?
         package var notices: [Notice]
+        /// The stage in words.
+        package var summary: String
+        /// The lowest share of opens with which the next stage begins, in percent of the usual one; absent if the stage
+        /// does not compare its opens.
+        package var opensAtLeast: Double?
+        /// How the stage decides which variant the rest gets; absent in a stage that decides on none.
+        package var decides: Decides?
+
+        package struct Decides: Codable, Hashable, Sendable {
+            package struct Share: Codable, Hashable, Sendable {
+                package var variant: String
+                package var devices: Int
+            }
+
+            /// `opens` or `conversion`.
+            package var by: String
+            /// `wait` for a person, or `first` for the first variant.
+            package var undecided: String
+            package var variants: [Share]
+            /// The smallest difference that the comparison can show, in percentage points, if 5 % do it. Absent if a
+            /// variant goes to no device.
+            package var detectable: Double?
+        }
     }
 
     package struct WaveEntry: Codable, Hashable, Sendable {
@@ -269,7 +292,14 @@ extension PlanResult.StageEntry {
             holdSeconds: stage.stage.hold?.inSeconds,
             tolerate: stage.isRest ? nil : stage.stage.tolerated * 100, needsApproval: stage.stage.needsApproval,
             answersNeeded: stage.isRest ? nil : stage.answersNeeded,
-            notices: stage.notices.map { Notice(percent: $0.percent, answers: $0.answers) })
+            notices: stage.notices.map { Notice(percent: $0.percent, answers: $0.answers) },
+            summary: stage.summary.joined(separator: "; "), opensAtLeast: stage.stage.opensAtLeastPercent,
+            decides: stage.stage.decides.map { rule in
+                Decides(
+                    by: rule.by.rawValue, undecided: rule.undecided.rawValue,
+                    variants: stage.byVariant.map { Decides.Share(variant: $0.name, devices: $0.devices) },
+                    detectable: stage.detectable.map(FeedbackReport.Share.percent))
+            })
     }
 }
 

@@ -1,3 +1,4 @@
+import Foundation
 package import Model
 import Store
 
@@ -19,6 +20,16 @@ package struct PlannedStage: Hashable, Sendable {
     /// The number of responses, all without a refusal, after which the stage may pass.
     package var answersNeeded: Int
     package var notices: [Notice]
+    /// The devices that the stage gives each variant. Empty in a stage that decides on no variant.
+    package var byVariant: [VariantShare] = []
+
+    package struct VariantShare: Hashable, Sendable {
+        package var name: String
+        package var devices: Int
+    }
+
+    /// The expected share of opens, for the forecast of what the comparison can show.
+    private static let usualShare = 0.05
 
     package var isRest: Bool { stage.members == .rest }
     /// Whether the stage has too few devices to pass automatically, so that a person must decide.
@@ -29,13 +40,37 @@ package struct PlannedStage: Hashable, Sendable {
         guard let stages = campaign.stages, stages.count > 1 else { return [] }
         return stages.enumerated().map { index, stage in
             let evaluator = StageEvaluator(stages, index, goneTolerated: nil)
+            let devices = reach.stages.first { $0.index == index } ?? Reach.StageSlice(index: index)
             return PlannedStage(
-                number: index + 1, stage: stage,
-                devices: reach.stages.first { $0.index == index } ?? Reach.StageSlice(index: index),
+                number: index + 1, stage: stage, devices: devices,
                 answersNeeded: evaluator.answersNeeded,
                 notices: stage.members == .rest
-                    ? [] : shares.map { Notice(percent: $0, answers: evaluator.answersToNotice(share: $0 / 100)) })
+                    ? [] : shares.map { Notice(percent: $0, answers: evaluator.answersToNotice(share: $0 / 100)) },
+                byVariant: stage.decides == nil
+                    ? [] : split(devices.count, campaign.variants, counted: index == 0 ? reach.byVariant : []))
         }
+    }
+
+    /// - Parameter counted: the devices by variant, if no earlier stage has some of them. Otherwise they are estimated
+    ///   by the weights.
+    private static func split(
+        _ devices: Int, _ variants: [Campaign.Variant], counted: [Int]
+    ) -> [VariantShare] {
+        if counted.count == variants.count {
+            return zip(variants, counted).map { VariantShare(name: $0.name, devices: $1) }
+        }
+        let weights = Double(max(1, variants.reduce(0) { $0 + $1.weight }))
+        return variants.map {
+            VariantShare(name: $0.name, devices: Int((Double(devices) * Double($0.weight) / weights).rounded()))
+        }
+    }
+
+    /// The smallest difference that the comparison of the variants can show, from 0 to 1. `nil` in a stage that decides
+    /// on no variant, and if a variant goes to no device.
+    package var detectable: Double? {
+        let smallest = byVariant.map(\.devices).sorted().prefix(2)
+        guard smallest.count == 2 else { return nil }
+        return RateDifference.detectable(treated: smallest[0], heldOut: smallest[1], base: Self.usualShare)
     }
 
     /// The stage in words, such as `12 devices: en 10, de 2`, and what the stage needs to pass.
@@ -47,7 +82,10 @@ package struct PlannedStage: Hashable, Sendable {
         let first = size + (isRest || shown.isEmpty ? "" : ": \(shown)")
         let approval = stage.needsApproval ? "begins when a person approves it" : nil
         if isRest { return [first, approval].compactMap(\.self) }
-        let hold = stage.hold.map { "then waits for \(WrittenDuration.text($0))" }
+        let hold = stage.decides == nil ? stage.hold.map { "then waits for \(WrittenDuration.text($0))" } : nil
+        let opens = stage.opensAtLeastPercent.map {
+            "then stops if fewer devices opened it than \($0.percentText) of what is usual"
+        }
         let noticed = notices.compactMap { notice in
             notice.answers.flatMap {
                 $0 <= devices.count ? "\(notice.percent.percentText) after \($0.grouped)" : nil
@@ -56,7 +94,23 @@ package struct PlannedStage: Hashable, Sendable {
         let notices =
             noticed.isEmpty
             ? nil : "stops automatically at a rejection rate of \(noticed.joined(separator: ", ")) responses"
-        return [first, approval, proof, notices, hold].compactMap(\.self)
+        return [first, approval, proof, notices, hold, opens, decision].compactMap(\.self)
+    }
+
+    /// What the stage compares, and what follows. `nil` in a stage that decides on no variant.
+    private var decision: String? {
+        guard let rule = stage.decides, let hold = stage.hold else { return nil }
+        let variants = byVariant.map { "\($0.name) \($0.devices.grouped)" }.joined(separator: ", ")
+        let measure = rule.by == .opens ? "was opened more" : "reached the goal more often"
+        let otherwise =
+            rule.undecided == .wait
+            ? "a person chooses" : "the rest gets \(byVariant.first?.name ?? "the first variant")"
+        let power = detectable.map {
+            "; if 5 % do so, it can show a difference of " + String(format: "%.1f", $0 * 100) + " points or more"
+        }
+        return
+            "gets \(variants); \(WrittenDuration.text(hold)) later the rest gets the variant that \(measure), and if "
+            + "the difference may be chance, \(otherwise)" + (power ?? "")
     }
 
     private var proof: String {

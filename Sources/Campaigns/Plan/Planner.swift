@@ -156,13 +156,20 @@ struct PlanBlocks {
         let variants: [Int?] = campaign.variants.isEmpty ? [nil] : campaign.variants.indices.map(\.self)
         blocks = variants.flatMap { variant in
             Self.blocks(
-                renderers[variant], Self.languages(reach, variant), variant: variant.map { campaign.variants[$0].name })
+                renderers[variant], Self.languages(reach, variant, campaign),
+                variant: variant.map { campaign.variants[$0].name })
         }
     }
 
-    private static func languages(_ reach: Reach, _ variant: Int?) -> [(tag: String?, devices: Int)] {
+    /// A device whose variant a stage decides may get each variant.
+    private static func languages(
+        _ reach: Reach, _ variant: Int?, _ campaign: Campaign
+    ) -> [(tag: String?, devices: Int)] {
+        let mayBeAny = campaign.decidingStage != nil
         var counts: [String?: Int] = [:]
-        for slice in reach.slices where slice.variant == variant { counts[slice.locale, default: 0] += slice.count }
+        for slice in reach.slices where slice.variant == variant || mayBeAny && slice.variant == nil {
+            counts[slice.locale, default: 0] += slice.count
+        }
         return counts.map { ($0.key, $0.value) }.sorted { ($1.devices, $0.tag ?? "") < ($0.devices, $1.tag ?? "") }
     }
 

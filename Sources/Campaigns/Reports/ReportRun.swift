@@ -30,7 +30,9 @@ package struct ReportRun: Sendable {
 
     /// - Parameter report: the run's report, which has been counted already.
     package func feedback(of run: Run, in report: ReportResult, now: Timestamp) async throws -> FeedbackReport? {
-        try await ReadFeedback(store: store).report(of: run, accepted: AcceptedPushes(report), now: now)
+        let decided = report.stages?.lazy.compactMap(\.variants?.summary).first
+        return try await ReadFeedback(store: store).report(
+            of: run, accepted: AcceptedPushes(report), decided: decided, now: now)
     }
 
     /// Returns the opens of runs, by run, of the pushes that APNs accepted. Runs without opens are left out.

@@ -64,21 +64,35 @@ package struct ControlRun: Sendable {
     /// - Parameter stage: the number of the stage that the person has seen, from 1. A page or a command may show an
     ///   older stage than the one that waits now. An approval without a number is therefore refused, and the refusal
     ///   names the number.
-    package func approve(_ run: Run, stage: Int?, by actor: Actor) async throws -> Changed {
+    /// - Parameter variant: the name of the variant that the person chose for the rest, in a run that waits for this
+    ///   choice. Only the last stage waits for it, so the choice needs no number.
+    package func approve(_ run: Run, stage: Int?, variant: String? = nil, by actor: Actor) async throws -> Changed {
         try await plans?.requireOther(than: run, actor)
+        let campaign = run.definition.campaign
+        let chosen = campaign.variants.firstIndex { $0.name == variant }
+        if let variant, chosen == nil {
+            let names = campaign.variants.map(\.name).joined(separator: ", ")
+            throw Failure(
+                .notFound,
+                "\(campaign.name) has no variant \"\(variant)\"; "
+                    + (names.isEmpty ? "it has no variants" : "use one of \(names)"))
+        }
+        let number = stage ?? (chosen == nil ? nil : campaign.stages?.count)
         let isApproved =
-            if let stage {
-                try await store.approveStage(of: run.id, stage: stage - 1, by: actor, now: clock.now())
+            if let number {
+                try await store.approveStage(
+                    of: run.id, stage: number - 1, variant: chosen, by: actor, now: clock.now())
             } else { false }
-        guard isApproved else { throw try await unapproved(run.id, stage: stage) }
+        guard isApproved else { throw try await unapproved(run.id, stage: number, variant: variant) }
         guard let run = try await store.run(run.id) else { throw Failure(.notFound, "run \(run.id) no longer exists") }
         return Changed(run: run, busyOwner: nil)
     }
 
     /// Returns the failure of an approval. It names the stage that the run waits for, if any.
-    private func unapproved(_ id: Int64, stage: Int?) async throws -> Failure {
+    private func unapproved(_ id: Int64, stage: Int?, variant: String?) async throws -> Failure {
         guard let run = try await store.run(id) else { return Failure(.notFound, "run \(id) no longer exists") }
-        let waiting = try await store.stages(of: id).first { $0.openedAt == nil }
+        let records = try await store.stages(of: id)
+        let waiting = records.first { $0.openedAt == nil }
         guard run.state == .paused, run.halt == .approval, let waiting else {
             return Failure(
                 .invalidData,
@@ -86,6 +100,20 @@ package struct ControlRun: Sendable {
         }
         let name = StageSummary(run, waiting).name
         let devices = waiting.size.counted("device")
+        let awaitsVariant = records.contains(where: \.awaitsVariant)
+        if awaitsVariant, variant == nil {
+            let names = run.definition.campaign.variants.map(\.name).joined(separator: " or ")
+            return Failure(
+                .invalidData,
+                "run \(id) waits until a person chooses the variant of \(name), \(devices): "
+                    + "`fanfare approve \(id) --variant NAME` sends \(names)")
+        }
+        if !awaitsVariant, variant != nil {
+            return Failure(
+                .refused,
+                "run \(id) waits for the approval of \(name), and its variant is not to be chosen: "
+                    + "`fanfare approve \(id) --stage \(waiting.index + 1)` approves it")
+        }
         let command = "`fanfare approve \(id) --stage \(waiting.index + 1)`"
         guard let stage else {
             return Failure(

@@ -27,6 +27,10 @@ package struct StageResult: Codable, Hashable, Sendable {
     package var releasedBy: String?
     /// The verdict in words; absent until there is one.
     package var verdict: String?
+    /// The opens at the end of the hold; absent until they were compared, and in a stage that does not compare them.
+    package var opens: OpensResult?
+    /// The decision which variant the rest gets; absent before it, and in a stage that decides on none.
+    package var variants: VariantDecisionResult?
 
     /// Returns the stages, or `nil` in a run without stages.
     package static func all(_ run: Run, _ records: [StageRecord]) -> [StageResult]? {
@@ -47,7 +51,9 @@ package struct StageResult: Codable, Hashable, Sendable {
         state = last?.verdict.rawValue ?? (record.openedAt == nil ? "waiting" : open)
         openedAt = record.openedAt?.iso8601
         decidedAt = last?.at.iso8601
-        if !isOver, let decision = last, decision.verdict == .go, let hold = stage.hold, hold > .zero {
+        if !isOver, record.decision?.variants == nil, let decision = last, decision.verdict == .go,
+            let hold = stage.hold, hold > .zero
+        {
             holdsUntil = (decision.at + hold).iso8601
         }
         answered = record.answers.answered
@@ -60,6 +66,11 @@ package struct StageResult: Codable, Hashable, Sendable {
         releasedBy = record.releasedBy
         let summary = StageSummary(run, record).finding
         verdict = summary.isEmpty ? nil : summary
+        opens = last?.opens.map(OpensResult.init)
+        variants = record.decision?.variants.map { decided in
+            VariantDecisionResult(
+                decided, run.definition.campaign.variants.map(\.name), StageSummary(run, record).words(decided))
+        }
     }
 
     /// The activity or the result of the stage, for a person.

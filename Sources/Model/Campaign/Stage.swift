@@ -31,14 +31,23 @@ package struct Stage: Hashable, Sendable, Codable {
     package var toleratePercent: Double?
     /// Whether a person must approve the stage before it begins.
     package var needsApproval: Bool
+    /// The lowest share of direct opens at the end of the hold, in percent of the usual share. With a lower one the run
+    /// halts. `nil` for no check.
+    package var opensAtLeastPercent: Double?
+    /// How the stage decides which variant the rest gets. `nil` if every device keeps its own variant.
+    package var decides: VariantRule?
 
     private enum CodingKeys: String, CodingKey {
         case members = "members", hold = "hold", toleratePercent = "toleratePercent", needsApproval = "needsApproval"
+        case opensAtLeastPercent = "opensAtLeastPercent", decides = "decides"
     }
 
     package init(
-        _ members: Members, hold: Duration? = nil, toleratePercent: Double? = nil, needsApproval: Bool = false
+        _ members: Members, hold: Duration? = nil, toleratePercent: Double? = nil, needsApproval: Bool = false,
+        opensAtLeastPercent: Double? = nil, decides: VariantRule? = nil
     ) {
+        self.opensAtLeastPercent = opensAtLeastPercent
+        self.decides = decides
         self.members = members
         self.hold = hold
         self.toleratePercent = toleratePercent
@@ -82,4 +91,7 @@ extension Campaign {
     package var seeds: [(stage: Int, members: AudienceExpression)] {
         (stages ?? []).enumerated().compactMap { index, stage in stage.seeds.map { (index + 1, $0) } }
     }
+
+    /// The index of the stage that decides which variant the rest gets. `nil` if every device keeps its own variant.
+    package var decidingStage: Int? { stages?.firstIndex { $0.decides != nil } }
 }

@@ -112,11 +112,17 @@ package struct StageDecision: Hashable, Sendable, Codable {
     package var goneTolerated: Double?
     /// The test that decided *go*. `nil` for a halt, and for a verdict of an earlier version.
     package var look: StageLook?
+    /// The comparison of the opens at the end of the hold. `nil` before it, and for a stage that does not compare them.
+    package var opens: StageOpens?
+    /// The decision which variant the rest gets. `nil` before the end of the hold, and for a stage that decides on
+    /// none.
+    package var variants: VariantDecision?
 
     private enum CodingKeys: String, CodingKey {
         case verdict = "verdict", at = "at", answers = "answers", unanswered = "unanswered", leftOut = "leftOut"
         case tolerated = "tolerated", isAboutGone = "isAboutGone", group = "group", look = "look"
         case goneTolerated = "goneTolerated", apnsErrors = "apnsErrors"
+        case opens = "opens", variants = "variants"
     }
 
     package init(
@@ -172,6 +178,9 @@ package struct StageRecord: Hashable, Sendable {
     package var isHalted: Bool {
         releasedBy == nil && (afterGo != nil || decision.map { $0.verdict != .go } ?? false)
     }
+
+    /// Whether a person has to choose which variant the rest gets.
+    package var awaitsVariant: Bool { decision?.variants.map { $0.variant == nil } ?? false }
 
     /// Whether the stage's next responses may halt the run. After a person resumes the run despite a verdict, they no
     /// longer do.

@@ -79,7 +79,7 @@ struct LeaseTransaction {
         }
         var (fresh, chunks) = try candidates.fresh(limit: request.limit - due.count)
         var isExhausted = due.count + fresh.count < request.limit
-        let decisions = try decisions(due, fresh, takenMax: takenMax, steps)
+        var decisions = try decisions(due, fresh, takenMax: takenMax, steps)
         if decisions.taken.count == takenMax { isExhausted = false }
         if decisions.freshLeft.first != nil {
             let first = decisions.freshLeft[0].delivery.device
@@ -87,6 +87,7 @@ struct LeaseTransaction {
             fresh = fresh.filter { $0.delivery.device < first }
         }
         try write(chunks)
+        try db.assignVariant(to: &decisions.taken, request)
         try write(decisions)
         if !decisions.leftOut.isEmpty { try controller(steps, isWriting: true)?.leaveOut(decisions.leftOut) }
         if decisions.hasMovedAsked { try controller(steps, isWriting: true)?.recount() }

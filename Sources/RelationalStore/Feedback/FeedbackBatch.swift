@@ -149,23 +149,28 @@ struct FeedbackArmsCount {
         let user = campaign.dedupe == .user ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
         var values: [any SQLValue] = [run.startedAt ?? run.createdAt]
         let columns = goals.map { goal in self.columns(goal, &values) }
+        // The stage that decides on the variant of the rest chose its devices' variants at random. The rest got one
+        // variant.
+        let deciding = campaign.decidingStage
         try db.each(
             .once(
                 """
-                SELECT \((["sent.device_id", "CAST(\(user) AS text)"] + columns).joined(separator: ", "))
+                SELECT \((["sent.device_id", "CAST(\(user) AS text)", "sent.stage"] + columns).joined(separator: ", "))
                 FROM \(dialect.deliveries(of: run.id, as: "sent")) WHERE \(dialect.isOf(run: run.id, "sent"))
                 """), values: values
         ) { row in
             let device = split.number(of: try row.int64(0), user: try row.textOrNil(1))
             let (isHeldOut, variant) = (split.isHeldOut(device), split.variant(of: device))
+            let stage = try row.intOrNil(2)
+            let isCompared = deciding == nil || stage == deciding
             for index in goals.indices {
-                let isReached = try row.bool(2 + 2 * index)
-                let value = try row.int64OrNil(3 + 2 * index) ?? 0
+                let isReached = try row.bool(3 + 2 * index)
+                let value = try row.int64OrNil(4 + 2 * index) ?? 0
                 if isHeldOut {
                     arms[index].heldOut.add(isReached, value)
                 } else {
                     arms[index].treated.add(isReached, value)
-                    if let variant { arms[index].variants[variant].add(isReached, value) }
+                    if let variant, isCompared { arms[index].variants[variant].add(isReached, value) }
                     if hasBestHour {
                         let half: WritableKeyPath<FeedbackArms, FeedbackArms.Arm> =
                             split.getsOwnHour(device) ? \.ownHour : \.usualHour

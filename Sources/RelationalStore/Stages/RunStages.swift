@@ -10,8 +10,8 @@ package struct RunStages<Session: SQLSession>: StageStore {
         """
     }
 
-    private let db: Session
-    private let run: Run
+    let db: Session
+    let run: Run
     /// The actor for pauses and the starts of stages.
     private let actor: Actor
 
@@ -278,14 +278,23 @@ extension RelationalStore {
         try await snapshot(.short) { db in try RunStages.records(db, run: run) }
     }
 
-    package func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool {
+    package func approveStage(
+        of run: Int64, stage: Int, variant: Int?, by actor: Actor, now: Timestamp
+    ) async throws -> Bool {
         try await transaction(.durable) { db in
             _ = try RunOwner.alone(db, run)
             let found = try RunRow.require(db, run)
             guard found.state == .paused, found.halt == .approval else { return false }
             let stages = RunStages(db, found, actor: actor)
-            guard var next = try stages.records().first(where: { $0.openedAt == nil }), next.index == stage else {
-                return false
+            let records = try stages.records()
+            guard var next = records.first(where: { $0.openedAt == nil }), next.index == stage else { return false }
+            let deciding = records.first { $0.awaitsVariant }
+            guard (deciding == nil) == (variant == nil) else { return false }
+            if var deciding, let variant {
+                guard found.definition.campaign.variants.indices.contains(variant) else { return false }
+                deciding.decision?.variants?.choose(variant, by: actor)
+                try stages.write(deciding)
+                try stages.note(StageSummary(found, deciding).chosen(by: actor), at: now)
             }
             next.approvedBy = actor.name
             try stages.write(next)

@@ -69,6 +69,7 @@ struct LeaseTransaction {
         if !chunk.leftOut.isEmpty { try controller(steps)?.leaveOut(chunk.leftOut) }
         if chunk.hasMovedAsked { try controller(steps)?.recount() }
         if let caps { try CapLedger(db).write(caps.usage) }
+        try db.assignVariant(to: &chunk.taken, request)
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try paces.consume(chunk.taken.count)
         let replaced = try UserFallbacks(db, run: request.run, at: request.now).replace(chunk.gone)

@@ -115,9 +115,13 @@ package protocol RunLog: Sendable {
     /// Approves the stage that the run is paused for, and resumes the run. Returns `false` if the run waits for no
     /// approval.
     ///
-    /// - Parameter stage: the index of the stage that the person has seen. Nothing changes if the run waits for another
-    ///   one.
-    func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool
+    /// - Parameters:
+    ///   - stage: the index of the stage that the person has seen. Nothing changes if the run waits for another one.
+    ///   - variant: the index of the variant that the person chose for the stage. It must be given if and only if the
+    ///     run waits for this choice.
+    func approveStage(
+        of run: Int64, stage: Int, variant: Int?, by actor: Actor, now: Timestamp
+    ) async throws -> Bool
 
     /// Returns the causes for which the unsent deliveries wait. Cheap: it reads the nearest thousand of each
     /// environment by index, and counts those of one more moment.
@@ -125,6 +129,11 @@ package protocol RunLog: Sendable {
 }
 
 extension RunLog {
+    /// Approves a stage that waits for no choice of a variant.
+    package func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool {
+        try await approveStage(of: run, stage: stage, variant: nil, by: actor, now: now)
+    }
+
     package func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool = false, now: Timestamp, by actor: Actor
     ) async throws -> (run: Run, isNew: Bool) {

@@ -10,7 +10,8 @@ package struct FreezePolicy {
     package struct Decision: Hashable, Sendable {
         /// `nil` if the device is sent to.
         package var suppression: SuppressionReason?
-        /// Index into the campaign's variants; `nil` without variants and for the holdout.
+        /// Index into the campaign's variants; `nil` without variants, for the holdout, and for a device whose variant
+        /// an earlier stage decides.
         package var variant: Int?
         /// When its wave starts; `nil` in a run without waves.
         package var wave: Timestamp?
@@ -56,6 +57,8 @@ package struct FreezePolicy {
     /// `nil` if there are no stages.
     private var sample: StageSample?
     private let lastStage: Int
+    /// Whether a stage decides which variant the last stage gets.
+    private let decidesVariant: Bool
     /// `nil` if each device gets its own copy.
     private var picks: UserPicks?
 
@@ -65,6 +68,7 @@ package struct FreezePolicy {
     package init(_ campaign: Campaign, waves: RecipientWaves?, seeds: [Set<Int64>] = []) {
         sample = StageSample(campaign, seeds: seeds)
         lastStage = (campaign.stages?.count ?? 1) - 1
+        decidesVariant = campaign.decidingStage != nil
         pushType = campaign.pushType
         let split = CampaignSplit(campaign)
         self.split = split.isTrivial ? nil : split
@@ -80,6 +84,7 @@ package struct FreezePolicy {
         sample = nil
         picks = nil
         lastStage = 0
+        decidesVariant = false
     }
 
     /// Whether the run has stages, so that the device's language matters.
@@ -137,6 +142,8 @@ package struct FreezePolicy {
         if decision.suppression == nil, let stage = sample?.stage(of: device, environment, stratum()) {
             decision.stage = stage
             decision.isRest = stage == lastStage
+            // The variant is written when the delivery is leased.
+            if decidesVariant, decision.isRest { decision.variant = nil }
         }
         return decision
     }

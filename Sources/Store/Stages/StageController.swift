@@ -29,6 +29,15 @@ package protocol StageStore {
     func goneBefore() throws -> [(gone: Int, answered: Int)]
     /// Returns the same for the last ``StageEvaluator/appHistoryRuns`` finished runs of the app's other campaigns.
     func goneBeforeInApp() throws -> [(gone: Int, answered: Int)]
+    /// Returns the accepted pushes of one stage by variant, and how many of their devices reached a goal.
+    func reached(of stage: Int, _ goal: StageGoal) throws -> [Int?: Proportion]
+    /// Returns the opens of the campaign's last ``StageEvaluator/historyRuns`` finished runs with feedback. They count
+    /// up to this number of minutes after each push.
+    func opensBefore(within minutes: Int, at now: Timestamp) throws -> [StageOpens.Earlier]
+    /// Returns the same for the last ``StageEvaluator/appHistoryRuns`` finished runs of the app's other campaigns.
+    func opensBeforeInApp(within minutes: Int, at now: Timestamp) throws -> [StageOpens.Earlier]
+    /// Returns the number of requests of the last stage whose variant is another one.
+    func sent(otherThan variant: Int) throws -> Int
     /// Pauses the run until a person resumes it.
     func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws
     func note(_ detail: String, at now: Timestamp) throws
@@ -163,17 +172,78 @@ package struct StageController {
             try pause(.stage, records[current])
             return .paused
         }
-        if records[current].releasedBy == nil, let moment = holdsUntil(decision, stages[current].hold) {
+        if isHolding(records[current]), let moment = holdsUntil(decision, stages[current].hold) {
             return .wait(until: moment)
         }
+        guard try compareOpens(&records[current]) else {
+            try pause(.stage, records[current])
+            return .paused
+        }
+        guard try chooseVariant(&records[current]) else {
+            try store.pause(.approval, reason: StageSummary(run, records[current]).choice, at: now)
+            return .paused
+        }
         return try begin(current + 1, &records) ? .again : .paused
+    }
+
+    /// Whether the hold of a stage with a verdict matters. A person who resumes a run in spite of a verdict ends the
+    /// hold, unless the variant of the rest is still to be decided.
+    private func isHolding(_ record: StageRecord) -> Bool {
+        record.releasedBy == nil || stages[record.index].decides != nil && record.decision?.variants == nil
+    }
+
+    /// Compares the opens of a stage with the usual ones, once. Returns `false` if they are too low.
+    private func compareOpens(_ record: inout StageRecord) throws -> Bool {
+        guard let percent = stages[record.index].opensAtLeastPercent, let hold = stages[record.index].hold,
+            record.releasedBy == nil, record.decision?.opens == nil
+        else { return true }
+        let minutes = OpensRule.minutes(hold)
+        let reached = try store.reached(of: record.index, .opened(within: .seconds(60 * minutes)))
+        var earlier = try store.opensBefore(within: minutes, at: now)
+        let isOfApp = earlier.isEmpty
+        if isOfApp { earlier = try store.opensBeforeInApp(within: minutes, at: now) }
+        let opens = StageOpens(
+            at: now, opened: reached.values.reduce(0) { $0 + $1.count },
+            accepted: reached.values.reduce(0) { $0 + $1.total }, minutes: minutes, atLeastPercent: percent,
+            earlier: earlier, isOfApp: isOfApp && !earlier.isEmpty)
+        let isTooLow = OpensRule.isTooLow(opens, in: stages)
+        if isTooLow {
+            var halt = StageDecision(.halt, at: now, record.answers, tolerated: stages[record.index].tolerated)
+            halt.opens = opens
+            record.afterGo = halt
+        } else {
+            record.decision?.opens = opens
+        }
+        try store.write(record)
+        if !isTooLow { try store.note(StageSummary(run, record).verdict, at: now) }
+        return !isTooLow
+    }
+
+    /// Decides once which variant the rest gets. Returns `false` while a person has to choose.
+    private func chooseVariant(_ record: inout StageRecord) throws -> Bool {
+        guard let rule = stages[record.index].decides, let goal = StageGoal(rule, run.definition.campaign) else {
+            return true
+        }
+        if record.decision?.variants == nil {
+            let reached = try store.reached(of: record.index, goal)
+            let counts = run.definition.campaign.variants.indices.map { variant in
+                let found = reached[variant] ?? Proportion(0, of: 0)
+                return VariantDecision.Count(accepted: found.total, reached: found.count)
+            }
+            record.decision?.variants = VariantDecision(rule, counts, at: now)
+            try store.write(record)
+            try store.note(StageSummary(run, record).decided, at: now)
+        }
+        return record.decision?.variants?.variant != nil
     }
 
     /// Returns when the hold that delays the next stage ends, or ended; `nil` if there is none.
     package static func heldUntil(_ run: Run, _ records: [StageRecord]) -> Timestamp? {
         guard let stages = run.definition.campaign.stages, let current = current(records), current < stages.count,
-            let decision = records[current].decision, decision.verdict == .go, records[current].releasedBy == nil
+            let decision = records[current].decision
         else { return nil }
+        let isFree = decision.verdict != .go || records[current].releasedBy != nil
+        if isFree, stages[current].decides == nil || decision.variants != nil { return nil }
         return stages[current].hold.map { decision.at + $0 }
     }
 

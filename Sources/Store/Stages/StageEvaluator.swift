@@ -153,6 +153,7 @@ package struct StageEvaluator: Sendable {
         case .go, .undecided:
             let isHeld = decision.goneTolerated.map { isTooManyGone(answers, $0) } ?? false
             return (isGood(answers, decision.look) && !isHeld) == (decision.verdict == .go)
+        case .halt where decision.opens != nil: return true
         case .halt:
             let count = answers.answered + (decision.unanswered ?? 0)
             if decision.isAboutGone { return gone.isProven(answers: count, failures: answers.gone) }

@@ -2,9 +2,9 @@ package import Model
 
 /// The texts for people about one stage of a run.
 package struct StageSummary {
-    private let run: Run
-    private let record: StageRecord
-    private let stage: Stage
+    let run: Run
+    let record: StageRecord
+    let stage: Stage
 
     package init(_ run: Run, _ record: StageRecord) {
         self.run = run
@@ -41,7 +41,8 @@ package struct StageSummary {
     /// The verdict without the stage's name and without advice.
     package var finding: String {
         guard let decision = record.decision else { return "" }
-        let first = finding(decision)
+        let parts = [finding(decision), decision.opens.map(words), decision.variants.map(words)]
+        let first = parts.compactMap(\.self).joined(separator: "; ")
         guard let later = record.afterGo else { return first }
         return "\(first); later it \(finding(later))"
     }
@@ -49,6 +50,8 @@ package struct StageSummary {
     private func finding(_ decision: StageDecision) -> String {
         switch decision.verdict {
         case .go: return "passed: \(counts(decision))"
+        case .halt where decision.opens != nil:
+            return "was halted, too few devices opened it: \(decision.opens.map(words) ?? "")"
         case .halt:
             let what = decision.isAboutGone ? "too many devices are gone" : "too many pushes were rejected"
             return "was halted, \(what): \(counts(decision))"

@@ -36,6 +36,8 @@ package struct LeaseRequest: Sendable {
     /// The number of the run's stages, which decide what may be leased, see ``StageController``; 0 if there are none.
     package var stages = 0
     package var hasStages: Bool { stages > 0 }
+    /// The stage that decides which variant the rest gets; `nil` if every delivery keeps its own variant.
+    package var decidingStage: Int?
 
     package init(
         run: Int64, environment: PushEnvironment, after: Int64 = 0, limit: Int, now: Timestamp, owner: String,

@@ -3,7 +3,8 @@ package import Model
 /// The check that the verdicts on a run's stages follow from their responses, and that no stage began before its turn.
 package enum StageCheck {
     package static let name = "stages"
-    package static let promise = "every verdict on a stage matches its responses, and no stage began too early"
+    package static let promise =
+        "every verdict on a stage matches its responses and opens, and no stage began too early"
 
     package static func faults(_ run: Run, _ store: some StageStore) throws -> [StoreFault] {
         let records = try store.records()
@@ -26,7 +27,11 @@ package enum StageCheck {
                 if record.index < stages.count - 1, !evaluator.confirms(decision) {
                     faults.append("\(name): its responses do not match the verdict \(decision.verdict.rawValue)")
                 }
+                if let opens = decision.opens, OpensRule.isTooLow(opens, in: stages) != (decision.verdict == .halt) {
+                    faults.append("\(name): its opens do not match the verdict \(decision.verdict.rawValue)")
+                }
             }
+            faults += try variantFaults(record, stage, in: records, store, name)
             if let later = record.afterGo, record.decision?.verdict != .go || later.verdict != .halt {
                 faults.append("\(name): a second verdict can only pause a stage that had passed")
             }
@@ -44,6 +49,26 @@ package enum StageCheck {
             }
         }
         return faults.map { StoreFault(run: run.id, $0) }
+    }
+
+    /// Checks the decision which variant the rest gets, and the variant of every request of the rest.
+    private static func variantFaults(
+        _ record: StageRecord, _ stage: Stage, in records: [StageRecord], _ store: some StageStore, _ name: String
+    ) throws -> [String] {
+        guard let rule = stage.decides else { return [] }
+        let hasRest = records.last?.openedAt != nil
+        guard let decided = record.decision?.variants, let variant = decided.variant else {
+            return hasRest ? ["\(name): the rest began although no variant was chosen"] : []
+        }
+        var faults: [String] = []
+        if !decided.isConfirmed(by: rule) {
+            faults.append("\(name): its counts do not match the choice of the variant")
+        }
+        let others = hasRest ? try store.sent(otherThan: variant) : 0
+        if others > 0 {
+            faults.append("\(name): \(others.counted("push", "pushes")) of the rest went out with another variant")
+        }
+        return faults
     }
 
     private static func early(

@@ -114,6 +114,8 @@ struct RunView: Sendable {
     /// Whether the run finished without success.
     var isUnsuccessful: Bool
     var awaitsApproval: Bool
+    /// The variants of which a person must choose one for the rest. Empty if there is no choice.
+    var choices: [String]
     private var counts: CountsResult
     private var isFrozen: Bool
 
@@ -130,6 +132,7 @@ struct RunView: Sendable {
         summary = CommandReplacement.replaced(in: result.stateSummary)
         isUnsuccessful = result.halt == RunHalt.unsuccessful.rawValue
         awaitsApproval = result.halt == RunHalt.approval.rawValue
+        choices = result.stages?.lazy.compactMap(\.variants).first { $0.variant == nil }?.counts.map(\.name) ?? []
         isTest = result.test
         audience = counts.audience.grouped + (result.frozen ? "" : " so far")
         self.settled = settled.grouped

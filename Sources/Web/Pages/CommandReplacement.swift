@@ -21,6 +21,8 @@ enum CommandReplacement {
         let verb = command.first ?? ""
         let run = command.dropFirst().first.flatMap { Int64($0) }.map { "the page of run \($0)" }
         switch verb {
+        case "approve" where command.contains("--variant"):
+            return "“Send … to the rest” on \(run ?? "the page of the run")"
         case "status": return run ?? "the Broadcasts page"
         case "report": return run ?? "the page of the run"
         case "approve" where run == nil, "approvals": return "the Approvals page"

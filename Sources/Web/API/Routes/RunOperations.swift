@@ -14,6 +14,8 @@ struct RunOperations: Sendable {
     struct StageApproval: Codable, Sendable {
         /// The number of the stage in the run, from 1.
         var stage: Int
+        /// The variant to send to the rest, if the run waits for this choice.
+        var variant: String?
     }
 
     let cases: UseCases
@@ -182,8 +184,11 @@ struct RunOperations: Sendable {
     @Sendable private func approve(_ request: APIRequest) async throws -> Response {
         let run = try await run(request)
         try requireSeen(run, request)
-        let stage = try await request.body(StageApproval.self).stage
-        return try answer(try await cases.control.approve(run, stage: stage, by: request.caller.actor).run)
+        let body = try await request.body(StageApproval.self)
+        return try answer(
+            try await cases.control.approve(
+                run, stage: body.stage, variant: body.variant, by: request.caller.actor
+            ).run)
     }
 
     /// Performs a change. If the request names the state that the caller has seen, the transaction of the change checks

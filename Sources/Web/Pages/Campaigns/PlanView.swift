@@ -103,6 +103,7 @@ struct PlanView: Sendable {
                 name: "Variants",
                 value: plan.byVariant.map { "\($0.name) \($0.devices.grouped) (template \($0.template))" }
                     .joined(separator: ", ")))
+        facts += (plan.stages ?? []).map { Fact(name: "Stage \($0.stage)", value: $0.summary) }
         if let silent = plan.silentBudget, silent.usedUp > 0 {
             facts.append(Fact(name: "Silent budget used up", value: silent.usedUp.grouped))
         }

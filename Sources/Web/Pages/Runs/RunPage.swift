@@ -28,6 +28,8 @@ struct RunPage: Sendable {
         var isProduction = false
         /// The stage that the button approves, as the page shows it.
         var stage: Int?
+        /// The variant that the button sends to the rest.
+        var variant: String?
     }
 
     var view: RunView
@@ -120,7 +122,17 @@ struct RunPage: Sendable {
                     asksReason: true,
                     isDangerous: false))
         }
-        if view.awaitsApproval {
+        if view.awaitsApproval, !view.choices.isEmpty {
+            if caller.role.may(.approve) {
+                actions += view.choices.map { variant in
+                    Action(
+                        address: "/runs/\(view.run)/approve", label: "Send \(variant) to the rest",
+                        warning: "The rest begins as soon as a process sends the run.", asksReason: false,
+                        isDangerous: false, stage: view.stages.last?.number, variant: variant
+                    ).sending(to: sentTo, RunFigures.pendingPlace)
+                }
+            }
+        } else if view.awaitsApproval {
             if caller.role.may(.approve) {
                 actions.append(
                     Action(

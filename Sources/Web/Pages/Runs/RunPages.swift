@@ -171,7 +171,9 @@ struct RunPages: Sendable {
 
     @Sendable private func approve(_ request: PageRequest) async throws -> Response {
         try await changeByForm(request) { run, fields, actor in
-            _ = try await cases.control.approve(run, stage: fields["stage"].flatMap { Int($0) }, by: actor)
+            _ = try await cases.control.approve(
+                run, stage: fields["stage"].flatMap { Int($0) },
+                variant: fields["variant"].flatMap { $0.isEmpty ? nil : $0 }, by: actor)
         }
     }
 

@@ -13,8 +13,8 @@ struct ApproveCommand: AsyncParsableCommand {
             plan, and lapses when the plan changes, its reach drifts, or a day has passed. A signed occurrence of a \
             schedule starts automatically; for other runs, run `fanfare run` again.
 
-            A stage with `needs: approval` waits until it is approved; `fanfare resume` does not approve it. The \
-            daemon, or `fanfare run` for the same occurrence, continues the run.
+            A stage with `needs: approval` waits until it is approved; `fanfare resume` does not approve it. A run whose \
+            comparison of variants shows no winner waits until --variant names the variant of the rest. The daemon, or `fanfare run` for the same occurrence, continues the run.
             """)
 
     @OptionGroup var settings: Settings
@@ -24,6 +24,7 @@ struct ApproveCommand: AsyncParsableCommand {
         completion: .custom(CampaignNames.completions))
     var plan: String
     @Option(help: "The number of the stage to approve, as `fanfare status RUN` shows it; for a run.") var stage: Int?
+    @Option(help: "The variant to send to the rest, if the run waits for this choice; for a run.") var variant: String?
     @Option(help: "A comment, kept with the signature and in the audit log; for a plan.") var reason: String?
     @Option(
         help: "A file with another person's signature, created with a key in `people`; see `fanfare approvals`.",
@@ -35,7 +36,7 @@ struct ApproveCommand: AsyncParsableCommand {
         let session = try await settings.session()
         guard ApprovePlans.isPlan(plan) else {
             let changed = try await session.useCases.control.approve(
-                session.run(plan), stage: stage, by: session.actor)
+                session.run(plan), stage: stage, variant: variant, by: session.actor)
             try await RunStatus.show(changed, session.runs, json: json)
             return try await session.noteNoSender(changed.run)
         }
