@@ -148,11 +148,12 @@ import WebClient
             #expect(text.hasSuffix("by its clock: \(reason), allowed 09:00 to 21:00"), "\(text)")
         }
         #expect(ownHours > 3)
-        let report = try await ReadFeedback(store: scene.store).report(of: run, accepted: [:], now: clock.now)
+        let report = try await ReadFeedback(store: scene.store).report(
+            of: run, accepted: AcceptedPushes(), now: clock.now)
         let halves = try #require(report?.bestHour)
         #expect(halves.ownHour.of + halves.usualHour.of == 0 || halves.lookedAtSeconds > 0)
         let last = try await ReadFeedback(store: scene.store).report(
-            of: run, accepted: [:], now: clock.now + .seconds(5 * 86_400))
+            of: run, accepted: AcceptedPushes(), now: clock.now + .seconds(5 * 86_400))
         let final = try #require(last?.bestHour)
         #expect(final.isFinal && final.ownHour.of + final.usualHour.of == Self.devices)
         #expect(final.summary.contains("It is not known yet whether own hours help"))

@@ -17,7 +17,7 @@ package struct ReadFeedback: Sendable {
     ///   - accepted: the accepted pushes by group, from the run's report.
     ///   - decided: the decision of the stage that chose the variant of the rest, in words. From then on the chosen
     ///     variant goes to other devices at another time, so its opens are no longer compared.
-    func report(
+    package func report(
         of run: Run, accepted: AcceptedPushes, decided: String? = nil, now: Timestamp
     ) async throws -> FeedbackReport? {
         let campaign = run.definition.campaign
@@ -132,11 +132,13 @@ package struct ReadFeedback: Sendable {
     }
 }
 
-/// The accepted pushes of a run by group, which shares are computed of.
-struct AcceptedPushes {
-    var byVariant: [String: Int]
+/// The accepted pushes of a run by group: the denominators of its shares.
+package struct AcceptedPushes {
+    var byVariant: [String: Int] = [:]
     /// By the language of the text.
-    var byLocale: [String: Int]
+    var byLocale: [String: Int] = [:]
+
+    package init() {}
 
     init(_ report: ReportResult) {
         let accepted = { (slices: [ReportResult.Slice]) in
