@@ -1,5 +1,5 @@
 import Foundation
-import Model
+package import Model
 package import Store
 
 /// Reads what people did with the pushes of a run.
