@@ -60,7 +60,7 @@ import Testing
         (Self.variants + "feedback: true\ndecide: {after: 30m, share: 100%}\n", "share is not between"),
         (
             Self.variants + "feedback: true\ndecide: {after: 30m, share: 50%}\n"
-                + "stages:\n  - {share: 50%}\n  - {rest: true}\n", "add up to 100 %, so no rest is left"
+                + "stages:\n  - {share: 50%}\n  - {rest: true}\n", "add up to 100 %, so no device is left for the rest"
         ),
         (Self.variants + "feedback: true\ndecide: {after: 5h, share: 20%}\nexpires_after: 4h\n", "expire after 4h"),
         (
@@ -73,7 +73,7 @@ import Testing
         ),
         (
             "feedback: true\nstages:\n  - {share: 5%, hold: 30m, opens_at_least: 50%}\n  - {rest: true}\n",
-            "a part of the usual share"
+            "a percentage of the usual opens"
         ),
         (
             "feedback: true\nstages:\n  - {share: 5%}\n  - {rest: true, opens_at_least: 50% of usual}\n",

@@ -51,8 +51,10 @@ import Testing
         let plan = try await planner.plan(definition, now: now)
         #expect(
             plan.bestHourSummary
-                == "17:00 to 20:00; the app is opened most at 18:00 (by 6 opens of the last 90d). 1 device has an hour of "
-                + "its own. For comparison, it counts in one half of the audience; all other devices get the push at 18:00"
+                == "17:00 to 20:00; the app is opened most at 18:00 (from 6 opens in the last 90d). "
+                + "1 device has an hour of "
+                + "its own. For comparison, own hours apply to half of the audience; "
+                + "all other devices get the push at 18:00"
         )
         #expect(plan.waves.map(\.devices).reduce(0, +) == plan.reach.total)
         #expect(plan.reach.total == 5 && plan.quiet?.suppressed == 5)

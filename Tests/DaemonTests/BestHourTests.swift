@@ -144,8 +144,9 @@ import WebClient
                 ? "it is in the half that gets the app's hour"
                 : favourite == nil
                     ? "the app's hour, because the device had 0 opens and needs 5"
-                    : "the device opens most at \(ClockHour.text(expected)) (\(favourite == 13 ? 10 : 7) of 10 opens)"
-            #expect(text.hasSuffix("by its clock: \(reason), allowed 09:00 to 21:00"), "\(text)")
+                    : "the device opens the app most at \(ClockHour.text(expected)) "
+                        + "(\(favourite == 13 ? 10 : 7) of 10 opens)"
+            #expect(text.hasSuffix("by the device's clock: \(reason), allowed hours 09:00 to 21:00"), "\(text)")
         }
         #expect(ownHours > 3)
         let report = try await ReadFeedback(store: scene.store).report(
@@ -156,6 +157,6 @@ import WebClient
             of: run, accepted: AcceptedPushes(), now: clock.now + .seconds(5 * 86_400))
         let final = try #require(last?.bestHour)
         #expect(final.isFinal && final.ownHour.of + final.usualHour.of == Self.devices)
-        #expect(final.summary.contains("It is not known yet whether own hours help"))
+        #expect(final.summary.contains("It is unclear whether own hours help"))
     }
 }

@@ -17,18 +17,18 @@ enum BestHourRules {
         let collector = reader.collector
         if let zone = schedule.zone, zone != .recipient {
             collector.error(
-                "best_hour follows each device's clock, and the schedule has one zone for all", "write zone: recipient",
+                "best_hour follows each device's clock, but the schedule has a fixed zone", "write zone: recipient",
                 at: reader.keyLocation("zone") ?? location)
         }
         let starts = minutes(schedule.trigger)
         if hours.untilMinute % 60 != 0 || starts.contains(where: { $0 % 60 != 0 }) {
             collector.error(
-                "best_hour goes by full hours, and cron or at or until is not a full hour",
+                "best_hour needs full hours, but the time in cron, at or until is not a full hour",
                 "write for example cron: \"0 8 * * *\" and best_hour: {until: \"21:00\"}", at: location)
         } else if let latest = starts.max(), hours.untilMinute <= latest {
             collector.error(
                 "best_hour ends at or before the time of the schedule, and its hours cannot cross midnight",
-                "write an hour after the time of cron or at", at: location)
+                "make until later than the time of cron or at", at: location)
         }
     }
 

@@ -54,8 +54,8 @@ package enum CampaignKeys {
 
     static let decide = Key(
         "decide", .decide,
-        "A share of the audience gets all variants first, and the rest gets the one that did best. It is sent after "
-            + "the stages and before their rest.")
+        "A share of the audience is split between the variants. The rest gets the variant that did best. The share is "
+            + "sent after the stages and before their rest.")
 
     static let correction = Key(
         "correction", ValueDecoder<String>.name,
@@ -134,18 +134,18 @@ package enum CampaignKeys {
     enum Decide {
         static let by = Key(
             "by", ValueDecoder<VariantRule.Measure>.word,
-            "opens (default): the variant with more direct opens wins. conversion: the variant with more devices that "
-                + "reached the campaign's conversion wins.")
+            "opens (default): the variant with the higher share of opens wins. conversion: the variant whose "
+                + "devices reach the campaign's goal more often wins.")
         static let after = Key(
             "after", .duration(.seconds(60) ... .seconds(7 * 86_400), example: "30m"), required: true,
-            "The time from the last response to the comparison.")
+            "The time between the last response of APNs and the comparison.")
         static let share = Key(
-            "share", .percent(0...100), required: true, "The share of the audience that gets all variants.")
+            "share", .percent(0...100), required: true, "The share of the audience split between the variants.")
         static let undecided = Key(
             "undecided", ValueDecoder<VariantRule.Undecided>.word,
-            "If the difference may be chance: wait (default) until a person chooses, or take the first variant.")
+            "If the difference may be chance. wait (default): a person chooses. first: the rest gets the first one.")
         static let shape = ObjectShape(
-            "decide", "The comparison that chooses the variant of the rest.",
+            "decide", "The comparison that chooses the variant for the rest.",
             [by.shape, after.shape, share.shape, undecided.shape])
     }
 
@@ -163,8 +163,8 @@ package enum CampaignKeys {
             "tolerate", .percent(0...100), "The tolerated share of rejections (default: 5%).")
         static let opensAtLeast = Key(
             "opens_at_least", .opensAtLeast,
-            "At the end of the hold, the run halts if fewer devices opened the push than this part of the usual share: "
-                + "that of the campaign's last runs with feedback at the same age, or of the app's other campaigns.")
+            "At the hold's end, the run pauses if the share of opens is below this part of the usual share: the median "
+                + "of the campaign's last runs with feedback at the same age, else of the app's other campaigns.")
         static let needs = Key("needs", .approval, "approval: the stage begins when a person has approved it.")
         static let shape = ObjectShape(
             "stage", "A part of a run.",
@@ -191,7 +191,7 @@ package enum CampaignKeys {
             "Hours without pushes, by each device's own clock, also for a campaign that has neither cron nor at.")
         static let bestHour = Key(
             "best_hour", .bestHour,
-            "Each device gets the push at the hour at which it opens the app most, from the time of cron or at. Needs "
+            "Each device gets the push at the hour at which it opens the app most, no earlier than cron or at. Needs "
                 + "zone: recipient and feedback.")
         static let shape = ObjectShape(
             "schedule", "When the campaign starts automatically.",
@@ -204,8 +204,8 @@ package enum CampaignKeys {
     enum BestHour {
         static let until = Key(
             "until", .minuteOfDay, required: true,
-            "The end of the hours, a full hour in local time. The last pushes start an hour before it.")
-        static let shape = ObjectShape("best_hour", "The hours of the day for each device.", [until.shape])
+            "The end of the allowed hours, a full hour in local time. The last pushes start an hour before it.")
+        static let shape = ObjectShape("best_hour", "The allowed hours for each device's push.", [until.shape])
     }
 
     enum Trigger {

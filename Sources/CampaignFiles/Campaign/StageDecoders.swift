@@ -17,7 +17,7 @@ extension ValueDecoder where Value == Double {
     /// Returns the percentage of the usual share.
     static var opensAtLeast: ValueDecoder {
         let form = TextForm.pattern(#"^[0-9]+(\.[0-9]+)?% of usual$"#)
-        return parsed("a part of the usual share", example: "50% of usual", form: form) { text in
+        return parsed("a percentage of the usual opens", example: "50% of usual", form: form) { text in
             guard text.hasSuffix("% of usual") else { return nil }
             return Double(text.dropLast("% of usual".count)).flatMap { (1...100).contains($0) ? $0 : nil }
         }
@@ -33,7 +33,7 @@ extension ValueDecoder where Value == Stage {
             guard let share = reader[keys.share], let after = reader[keys.after] else { return nil }
             if !(0.01..<100).contains(share) {
                 reader.collector.error(
-                    "share is not between 0.01% and 100%", "leave a rest, for example share: 20%",
+                    "share is not between 0.01% and 100%", "keep some devices for the rest, for example share: 20%",
                     at: reader.keyLocation("share") ?? reader.location)
             }
             return Stage(.share(share), hold: after, decides: rule)
@@ -199,12 +199,13 @@ enum StageRules {
         }
         if shares >= 100 {
             reader.collector.error(
-                "the shares of stages and decide add up to \(shares.percentText), so no rest is left",
-                "make them smaller", at: location)
+                "the shares of stages and decide add up to \(shares.percentText), so no device is left for the rest",
+                "reduce the shares", at: location)
         }
         if stages.count > Stage.countMax {
             reader.collector.error(
-                "with decide there are \(stages.count) stages", "use at most \(Stage.countMax)", at: location)
+                "decide counts as a stage, so there are \(stages.count) stages",
+                "use at most \(Stage.countMax)", at: location)
         }
     }
 }

@@ -63,7 +63,7 @@ package enum ConfigurationKeys {
             "The maximum number of visible pushes per device or user, by class of campaign.")
         static let feedback = Key(
             "feedback", .feedback,
-            "The feedback of the app's campaigns with alert and background pushes, unless their file has the key.")
+            "The default of feedback for the app's alert and background campaigns; a campaign file can override it.")
         static let pace = Key("pace", .pace, "The maximum rate of all runs of the app together.")
         static let endpoints = Key("endpoints", .endpoints, "Hosts in place of Apple's, for a simulator or relay.")
         static let shape = ObjectShape(

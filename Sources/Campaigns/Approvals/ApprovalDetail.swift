@@ -122,9 +122,11 @@ private struct ApprovalFacts {
     /// A stage, with what it does by itself.
     private static func words(_ stage: Stage) -> String {
         let hold = WrittenDuration.text(stage.hold ?? .zero)
-        let opens = stage.opensAtLeastPercent.map { "halts after \(hold) below \($0.percentText) of the usual opens" }
+        let opens = stage.opensAtLeastPercent.map {
+            "pauses after \(hold) if opens are below \($0.percentText) of usual"
+        }
         let decides = stage.decides.map {
-            "chooses the variant of the rest after \(hold), by \($0.by.rawValue), undecided: \($0.undecided.rawValue)"
+            "chooses the variant for the rest after \(hold), by \($0.by.rawValue), if unclear: \($0.undecided.rawValue)"
         }
         return [stage.summary, opens, decides].compactMap(\.self).joined(separator: ", ")
     }

@@ -9,7 +9,7 @@ package enum ExportTable: String, CaseIterable, Hashable, Sendable {
         switch self {
         case .runs: "A run: one start of a campaign. Runs of tests are left out."
         case .deliveries: "A run's push to one device."
-        case .events: "A report of an app about a push or a person."
+        case .events: "An app's report about a push or a person."
         case .devices: "A device as it is now. All devices are in one file."
         case .timeline: "An interval of a run, with the responses of APNs in that interval."
         }
@@ -87,7 +87,7 @@ extension ExportTable {
         ExportColumn("created_at", .time, "When the run was created."),
         ExportColumn("started_at", .time, "When sending began.", orNothing: true),
         ExportColumn("finished_at", .time, "When the run ended.", orNothing: true),
-        ExportColumn("audience", .integer, "The devices of the frozen audience."),
+        ExportColumn("audience", .integer, "The devices of the audience when the run began."),
         ExportColumn("accepted", .integer, "Pushes that APNs accepted."),
         ExportColumn("rejected", .integer, "Pushes that APNs rejected for good."),
         ExportColumn("unknown", .integer, "Pushes without a response. They may have arrived."),
@@ -104,9 +104,9 @@ extension ExportTable {
             "installation_id", .text, "The installation’s id, which the app chose. Absent if the device was removed.",
             orNothing: true),
         environment,
-        ExportColumn("locale", .word, "The device’s language when the audience was frozen.", orNothing: true),
+        ExportColumn("locale", .word, "The device’s language when the run began.", orNothing: true),
         ExportColumn("text_locale", .word, "The language of the text that was sent.", orNothing: true),
-        ExportColumn("app_version", .word, "The app’s version when the audience was frozen.", orNothing: true),
+        ExportColumn("app_version", .word, "The app’s version when the run began.", orNothing: true),
         ExportColumn("variant", .word, "The variant, in a campaign with variants.", orNothing: true),
         ExportColumn("state", .word, "`accepted`, `rejected`, `unknown`, `suppressed` or `pending`."),
         ExportColumn("status", .integer, "APNs’ HTTP status. Absent without a response.", orNothing: true),

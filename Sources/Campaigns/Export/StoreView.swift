@@ -11,9 +11,9 @@ package enum StoreView: String, CaseIterable, Hashable, Sendable {
     /// What a row is.
     package var about: String {
         switch self {
-        case .run: "A run, of a test, too."
+        case .run: "A run. Runs of tests are included."
         case .delivery: "A run's push to one device. Runs of tests are left out."
-        case .event: "A report of an app about a push or a person."
+        case .event: "An app's report about a push or a person."
         case .device: "A device as it is now."
         case .timeline: "An interval of 10 seconds of a run, with the responses of APNs in that interval."
         case .tag: "A tag of a device."
@@ -70,7 +70,7 @@ package enum StoreViewColumn: Hashable, Sendable {
 extension StoreView {
     fileprivate static let runColumns: [StoreViewColumn] = [
         .same("id", as: "run"), .same("campaign"), .same("occurrence"), .same("state"),
-        .own(ExportColumn("is_test", .boolean, "Whether the run was a test to one device.")), .same("created_at"),
+        .own(ExportColumn("is_test", .boolean, "Whether the run was a test, sent to one device.")), .same("created_at"),
         .same("started_at"), .same("finished_at"),
         .own(ExportColumn("holdout_seed", .integer, "The seed of the split into holdout and others.")),
         .own(ExportColumn("variant_seed", .integer, "The seed of the split into variants.")),
@@ -88,11 +88,11 @@ extension StoreView {
                 "When the state last changed. Unless the state is `pending`, this is `settled_at` of the export.")),
         .same("text_locale"), .same("locale"), .same("app_version"),
         .own(
-            ExportColumn("time_zone", .word, "The device’s time zone when the audience was frozen.", orNothing: true)),
-        .own(ExportColumn("country", .word, "The device’s country when the audience was frozen.", orNothing: true)),
+            ExportColumn("time_zone", .word, "The device’s time zone when the run began.", orNothing: true)),
+        .own(ExportColumn("country", .word, "The device’s country when the run began.", orNothing: true)),
         .own(
             ExportColumn(
-                "wave_at", .time, "When the device’s wave starts, in a run by each device’s clock.", orNothing: true)),
+                "wave_at", .time, "When the device’s wave starts, with `zone: recipient` only.", orNothing: true)),
         .own(ExportColumn("stage", .integer, "The number of the stage, from 1.", orNothing: true)), .same("doubts"),
     ]
 
@@ -100,9 +100,9 @@ extension StoreView {
         .same("id", as: "device"), .same("topic"), .same("environment"), .same("status"), .same("status_reason"),
         .same("installation_id"), .same("user_id"), .same("locale"), .same("time_zone"), .same("country"),
         .same("app_version"),
-        .own(ExportColumn("app_version_key", .text, "A text that sorts as app versions do.", orNothing: true)),
+        .own(ExportColumn("app_version_key", .text, "A sortable form of the app version.", orNothing: true)),
         .same("os_version"),
-        .own(ExportColumn("os_version_key", .text, "A text that sorts as system versions do.", orNothing: true)),
+        .own(ExportColumn("os_version_key", .text, "A sortable form of the system version.", orNothing: true)),
         .same("model"), .same("alerts_allowed"),
         .own(ExportColumn("badge", .integer, "The number on the app’s icon, as Fanfare last set it.", orNothing: true)),
         .same("registered_at"), .same("last_seen_at"),

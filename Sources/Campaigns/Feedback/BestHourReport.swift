@@ -57,18 +57,18 @@ package struct BestHourReport: Codable, Hashable, Sendable {
         guard let difference, let low, let high else { return "there are no devices to compare" }
         let within = WrittenDuration.text(.seconds(withinSeconds))
         let compared =
-            "\(GoalText.share(ownHour)) opened it within \(within) at an hour of their own, "
-            + "\(GoalText.share(usualHour)) at the app's hour. "
+            "\(GoalText.share(ownHour)) opened it within \(within) after a push at their own hour, "
+            + "\(GoalText.share(usualHour)) after a push at the app's hour. "
         let interval = "(\(GoalText.points(low)) to \(GoalText.points(high)) points)"
         let finding =
             low > 0
-            ? "Own hours help: \(GoalText.points(difference)) points more opened it \(interval)"
+            ? "Own hours help: the share of opens is \(GoalText.points(difference)) points higher \(interval)"
             : high < 0
-                ? "Own hours do harm: \(GoalText.points(-difference)) points fewer opened it \(interval)"
-                : "It is not known yet whether own hours help: chance alone may explain the difference \(interval)"
+                ? "Own hours do harm: the share of opens is \(GoalText.points(-difference)) points lower \(interval)"
+                : "It is unclear whether own hours help: chance alone may explain the difference \(interval)"
         let power = detectable.map { "; these groups can show a difference of \(GoalText.points($0)) points or more" }
         let early =
-            isFinal ? "" : "; an early result, \(WrittenDuration.text(.seconds(lookedAtSeconds))) after each turn"
+            isFinal ? "" : "; an early result, \(WrittenDuration.text(.seconds(lookedAtSeconds))) after each push"
         return compared + finding + (power ?? "") + early
     }
 }

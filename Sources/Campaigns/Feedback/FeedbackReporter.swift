@@ -34,7 +34,7 @@ package enum FeedbackReporter: Sendable {
     func refusal(of topic: String) -> String {
         switch self {
         case .backend: "topic \"\(topic)\" does not belong to the token's app"
-        case .installation: "installation_id and topic are not those of the installation that has this secret"
+        case .installation: "not the installation_id and topic of this secret; send those of the installation itself"
         }
     }
 }

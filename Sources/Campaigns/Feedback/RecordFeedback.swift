@@ -121,10 +121,10 @@ package struct RecordFeedback: Sendable {
             switch verdict {
             case .recorded: result.count(event.kind, as: .recorded)
             case .repeated: result.count(event.kind, as: .repeated)
-            case .unknownDevice: result.reject(number, "the device is not registered, or was removed", of: event.kind)
+            case .unknownDevice: result.reject(number, "the device is not registered; register it", of: event.kind)
             case .unknownPush:
                 result.reject(
-                    number, "the run of this push is not in the store, so the report is not counted", of: event.kind)
+                    number, "the run of this push is not in the store; do not send the report again", of: event.kind)
             }
         }
     }

@@ -42,9 +42,9 @@ extension Plan {
                 "\(band); no opens in these hours were reported in the last \(days), so each device gets the push at "
                 + usual
         }
-        return "\(band); the app is opened most at \(usual) (by \(found.opens.counted("open")) of the last \(days)). "
+        return "\(band); the app is opened most at \(usual) (from \(found.opens.counted("open")) in the last \(days)). "
             + "\(found.ownHours.counted("device")) \(found.ownHours == 1 ? "has an hour of its" : "have an hour of their") "
-            + "own. For comparison, it counts in one half of the audience; all other devices get the push at \(usual)"
+            + "own. For comparison, own hours apply to half of the audience; all other devices get the push at \(usual)"
     }
 
     /// The wave with the most devices, in words. `nil` for a run without `best_hour`.

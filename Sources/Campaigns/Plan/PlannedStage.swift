@@ -84,7 +84,7 @@ package struct PlannedStage: Hashable, Sendable {
         if isRest { return [first, approval].compactMap(\.self) }
         let hold = stage.decides == nil ? stage.hold.map { "then waits for \(WrittenDuration.text($0))" } : nil
         let opens = stage.opensAtLeastPercent.map {
-            "then stops if fewer devices opened it than \($0.percentText) of what is usual"
+            "then pauses the run if the share of opens is below \($0.percentText) of usual"
         }
         let noticed = notices.compactMap { notice in
             notice.answers.flatMap {
@@ -106,10 +106,10 @@ package struct PlannedStage: Hashable, Sendable {
             rule.undecided == .wait
             ? "a person chooses" : "the rest gets \(byVariant.first?.name ?? "the first variant")"
         let power = detectable.map {
-            "; if 5 % do so, it can show a difference of " + String(format: "%.1f", $0 * 100) + " points or more"
+            "; at a rate of 5 %, this can show a difference of " + String(format: "%.1f", $0 * 100) + " points or more"
         }
         return
-            "gets \(variants); \(WrittenDuration.text(hold)) later the rest gets the variant that \(measure), and if "
+            "tests \(variants); \(WrittenDuration.text(hold)) later the rest gets the variant that \(measure), and if "
             + "the difference may be chance, \(otherwise)" + (power ?? "")
     }
 

@@ -14,8 +14,8 @@ struct HourSummary {
             let zone = waves.zone(named: device.record.timeZone)
         else { return nil }
         let turn = zone.wall(at: hour.wave).description.suffix(5)
-        let allowed = "allowed \(ClockHour.text(band.lowerBound)) to \(ClockHour.text(band.upperBound))"
-        return "its turn was at \(turn) by its clock: \(reason(waves, band)), \(allowed)"
+        let allowed = "allowed hours \(ClockHour.text(band.lowerBound)) to \(ClockHour.text(band.upperBound))"
+        return "the push was due at \(turn) by the device's clock: \(reason(waves, band)), \(allowed)"
     }
 
     private func reason(_ waves: RecipientWaves, _ band: Range<Int>) -> String {
@@ -33,10 +33,10 @@ struct HourSummary {
         let local = waves.zone(named: device.record.timeZone)?.wall(at: hour.wave)
         let chosen = local.map { Int($0.secondOfDay / 3600) } ?? band.lowerBound
         guard own[chosen] > 0 else {
-            return "the app's hour, because the device's opens are spread or outside the hours"
+            return "the app's hour, because the device's opens are spread out or outside the allowed hours"
         }
         let isMost = band.allSatisfy { own[$0] <= own[chosen] }
-        return "the device opens \(isMost ? "most" : "often") at \(ClockHour.text(chosen)) "
+        return "the device opens the app \(isMost ? "most" : "often") at \(ClockHour.text(chosen)) "
             + "(\(own[chosen]) of \(own.total.counted("open")))"
     }
 }

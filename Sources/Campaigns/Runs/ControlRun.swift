@@ -75,7 +75,7 @@ package struct ControlRun: Sendable {
             throw Failure(
                 .notFound,
                 "\(campaign.name) has no variant \"\(variant)\"; "
-                    + (names.isEmpty ? "it has no variants" : "use one of \(names)"))
+                    + (names.isEmpty ? "it has no variants, so name none" : "use one of \(names)"))
         }
         let number = stage ?? (chosen == nil ? nil : campaign.stages?.count)
         let isApproved =
@@ -105,13 +105,13 @@ package struct ControlRun: Sendable {
             let names = run.definition.campaign.variants.map(\.name).joined(separator: " or ")
             return Failure(
                 .invalidData,
-                "run \(id) waits until a person chooses the variant of \(name), \(devices): "
+                "run \(id) waits until a person chooses the variant for \(name), \(devices): "
                     + "`fanfare approve \(id) --variant NAME` sends \(names)")
         }
         if !awaitsVariant, variant != nil {
             return Failure(
                 .refused,
-                "run \(id) waits for the approval of \(name), and its variant is not to be chosen: "
+                "run \(id) waits for the approval of \(name), and there is no variant to choose: "
                     + "`fanfare approve \(id) --stage \(waiting.index + 1)` approves it")
         }
         let command = "`fanfare approve \(id) --stage \(waiting.index + 1)`"

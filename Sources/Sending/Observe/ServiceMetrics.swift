@@ -18,7 +18,7 @@ package enum ServiceMetrics {
         "fanfare_outcomes_total": "Outcomes that this process recorded, by campaign: accepted, rejected or unknown.",
         "fanfare_http_requests_total": "Requests that the HTTP server handled, by kind and status.",
         "fanfare_events_total":
-            "Reports of apps over HTTP, by type and result: recorded, repeated or rejected. `unreadable` is no type.",
+            "Reports of apps over HTTP by type (`unreadable` if unknown) and result: recorded, repeated or rejected.",
         "fanfare_opens_total": "Opens of pushes that apps reported over HTTP, each counted once.",
         "fanfare_reloads_total": "The number of reloads of the files.",
         "fanfare_last_good_reload_timestamp_seconds": "The time of the last reload without a fault.",

@@ -3,7 +3,7 @@ package import Model
 
 /// The texts about what people did with the pushes of a stage.
 extension StageSummary {
-    /// `12 of 4,980 opened it within 30 min (0.2 %), 4.1 % is usual, at least 2.1 % is asked for`.
+    /// `12 of 4,980 opened it within 30 min (0.2 %), 4.1 % is usual, at least 2.1 % is required`.
     func words(_ opens: StageOpens) -> String {
         let minutes = WrittenDuration.text(.seconds(60 * opens.minutes))
         let share = Proportion(opens.opened, of: opens.accepted).rate ?? 0
@@ -11,11 +11,11 @@ extension StageSummary {
             "\(opens.opened.grouped) of \(opens.accepted.grouped) opened it within \(minutes) "
             + "(\((share * 100).percentText))"
         guard let usual = opens.usual, let limit = opens.limit else {
-            return counts + ", and no earlier run tells what is usual, so this was not checked"
+            return counts + ", and no earlier run tells what is usual, so the opens were not checked"
         }
         let source = opens.isOfApp ? "the app's other campaigns" : "the campaign"
         return counts + ", \((usual * 100).percentText) is usual (\(opens.earlier.count.counted("run")) of \(source)), "
-            + "at least \((limit * 100).percentText) is asked for"
+            + "at least \((limit * 100).percentText) is required"
     }
 
     /// What the comparison of the variants showed, and what the rest gets.
@@ -38,9 +38,9 @@ extension StageSummary {
         let chosen = decided.variant.map(variant) ?? ""
         return switch decided.cause {
         case .winner: "the rest gets \(chosen)"
-        case .first: "this may be chance, so the rest gets \(chosen), the first variant"
-        case .person: "this may be chance, and \(decided.person ?? "a person") chose \(chosen) for the rest"
-        case nil: "this may be chance, so a person chooses"
+        case .first: "the difference may be chance, so the rest gets \(chosen), the first variant"
+        case .person: "the difference may be chance, and \(decided.person ?? "a person") chose \(chosen) for the rest"
+        case nil: "the difference may be chance, so a person chooses"
         }
     }
 

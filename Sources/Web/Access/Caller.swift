@@ -36,7 +36,7 @@ struct Caller: Hashable, Sendable {
 
     func require(_ permission: AccessRole.Permission) throws {
         if case .installation = proof, permission != .report {
-            throw Problem.forbidden("the secret of an installation is only good for POST /api/v1/events")
+            throw Problem.forbidden("an installation's secret is only for POST /api/v1/events; use an access token")
         }
         guard role.may(permission) else {
             let roles = AccessRole.allCases.filter { $0.may(permission) }.map(\.rawValue)

@@ -31,11 +31,11 @@ private struct ResponsesChart {
                     + (hasGoals ? response.goal.map(Self.cells) ?? ["", "", "", ""] : [])
             })
         let goals =
-            hasGoals ? [LegendEntry(style: "accent", name: "reached the goal, of the devices not held out")] : []
+            hasGoals ? [LegendEntry(style: "accent", name: "reached the goal (share of devices not held out)")] : []
         return Chart(
             id: id, title: "Opens\(hasGoals ? " and goals" : "") of the last runs", summary: summary,
             height: PlotFrame.drawingHeight, drawing: drawing,
-            legend: [LegendEntry(style: "accepted", name: "opened, of the accepted pushes")] + goals,
+            legend: [LegendEntry(style: "accepted", name: "opened (share of accepted pushes)")] + goals,
             note: "One point for each finished run with opens, the newest at the right; the lines are the 95 % "
                 + "intervals. Times in UTC.", table: table)
     }

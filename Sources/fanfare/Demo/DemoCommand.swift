@@ -140,7 +140,7 @@ struct DemoScene {
         people.get(pushes)
         people.live(devices: devices, topic: DemoDevices.topic, since: started)
         let truth = people.truth.sorted { $0.key < $1.key }.map { "\($0.value.grouped) \($0.key)" }
-        Console.print("# In truth: \(truth.joined(separator: ", ")). Some reports are lost, and some are sent twice.")
+        Console.print("# In reality: \(truth.joined(separator: ", ")). Some reports are lost, and some are sent twice.")
         let file = try OutputFile("events.jsonl", .closedToOthers)
         try file.write(people.lines.joined(separator: "\n") + "\n")
         try file.finish()

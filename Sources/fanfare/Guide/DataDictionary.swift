@@ -7,8 +7,8 @@ enum DataDictionary {
         let text = """
             # Data dictionary
 
-            The tables of `fanfare export`, and the views of the store, which hold the same rows. A column is never renamed
-            and never changes its meaning. New columns come last. `–` means that one of both does not have the column.
+            The tables of `fanfare export`, and the views of the store, which hold the same data. A column is never renamed
+            and never changes its meaning. New columns come last. `–` means that the table or the view lacks it.
 
             | kind | in the export | in a view |
             |---|---|---|

@@ -27,7 +27,7 @@ struct DeviceOperations: Sendable {
                 Self.topic, Self.installation,
                 .query(
                     "secret",
-                    "`new`: the response has a secret, with which the installation may report events by itself. The "
+                    "`new`: the response contains a secret with which the installation may report its own events. The "
                         + "earlier secret is no longer valid.", allowed: Self.secrets),
             ],
             body: .json(DeviceRegistrationBody.self),

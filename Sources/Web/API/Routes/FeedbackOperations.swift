@@ -25,9 +25,9 @@ struct FeedbackOperations: Sendable {
                 + "\(RecordFeedback.bytesMax / 1000) KB, as a JSON array or as JSON Lines, with or without gzip. A report "
                 + "about a push has its `ref`, from `fanfare.r` in the payload; the others have `installation_id` and "
                 + "`topic`. A report that is sent twice is counted once. A bad report does not stop the others. Responds when "
-                + "the reports are stored. The bearer is a token, or the secret of an installation, which reports only "
-                + "for itself: at most \(Self.installationReportsMax) reports a request, and a request each 10 s after "
-                + "the first 30.",
+                + "the reports are stored. The bearer is a token, or the secret of an installation. An installation "
+                + "reports only for itself: at most \(Self.installationReportsMax) reports per request, and 30 requests at once, "
+                + "then one every 10 s.",
             permission: .report, body: .json([FeedbackReportBody].self),
             answers: [.init(.ok, "The counts, and each rejected report.", .json(FeedbackResult.self))],
             problems: [
@@ -57,7 +57,7 @@ struct FeedbackOperations: Sendable {
         if let wait = limiter.wait(caller) {
             throw Problem(
                 429, "too_many_requests", "Too many requests",
-                "this installation sends reports too often; wait \(wait) s, and send several reports at once",
+                "this installation sends reports too often; wait \(wait) s, and send several reports per request",
                 retryAfter: wait)
         }
         limiter.use(caller)

@@ -13,8 +13,9 @@ struct ApproveCommand: AsyncParsableCommand {
             plan, and lapses when the plan changes, its reach drifts, or a day has passed. A signed occurrence of a \
             schedule starts automatically; for other runs, run `fanfare run` again.
 
-            A stage with `needs: approval` waits until it is approved; `fanfare resume` does not approve it. A run whose \
-            comparison of variants shows no winner waits until --variant names the variant of the rest. The daemon, or `fanfare run` for the same occurrence, continues the run.
+            A stage with `needs: approval` waits until it is approved; `fanfare resume` does not approve it. If the \
+            comparison of variants shows no winner, the run waits until --variant names the variant for the rest. The \
+            daemon, or `fanfare run` for the same occurrence, continues the run.
             """)
 
     @OptionGroup var settings: Settings

@@ -13,7 +13,8 @@ struct ExportCommand: AsyncParsableCommand {
         commandName: "export", abstract: "Write tables for analysts, a file for each day and run.",
         discussion: """
             The folders are named as DuckDB, Spark and pandas read them: DIR/deliveries/day=2026-11-27/run-7.parquet. An \
-            existing file is replaced, so repeat the command with --since to keep a copy up to date. Days are in UTC, and whole. \
+            existing file is replaced, so repeat the command with --since to keep a copy up to date. \
+            --since is rounded down to midnight UTC. \
             `fanfare guide reference-export` lists the columns; they are never renamed.
 
               fanfare export deliveries --since 7d -o warehouse
