@@ -94,7 +94,7 @@ private struct ApprovalFacts {
         let corrected = definition.correction.map { "the devices that run \($0.run) reached or may have reached" }
         add(ApprovalDetailResult.audience, corrected ?? campaign.audienceSQL ?? campaign.audience.source)
         add(Self.occurrence, occurrence)
-        add("stages", campaign.stages?.map(Self.words).joined(separator: "; "))
+        add("stages", campaign.stages?.map(Self.summary).joined(separator: "; "))
         add("push type", "\(campaign.pushType.rawValue), priority \(campaign.priority.rawValue)")
         add("expires after", campaign.expiresAfter.map(WrittenDuration.text))
         for header in Plan.Header.all(definition) where header.name == "apns-collapse-id" {
@@ -120,7 +120,7 @@ private struct ApprovalFacts {
     }
 
     /// A stage, with what it does by itself.
-    private static func words(_ stage: Stage) -> String {
+    private static func summary(_ stage: Stage) -> String {
         let hold = WrittenDuration.text(stage.hold ?? .zero)
         let opens = stage.opensAtLeastPercent.map {
             "pauses after \(hold) if opens are below \($0.percentText) of usual"

@@ -69,7 +69,7 @@ package struct StageResult: Codable, Hashable, Sendable {
         opens = last?.opens.map(OpensResult.init)
         variants = record.decision?.variants.map { decided in
             VariantDecisionResult(
-                decided, run.definition.campaign.variants.map(\.name), StageSummary(run, record).words(decided))
+                decided, run.definition.campaign.variants.map(\.name), StageSummary(run, record).summary(decided))
         }
     }
 

@@ -4,7 +4,7 @@ package import Model
 /// The texts about what people did with the pushes of a stage.
 extension StageSummary {
     /// `12 of 4,980 opened it within 30 min (0.2 %), 4.1 % is usual, at least 2.1 % is required`.
-    func words(_ opens: StageOpens) -> String {
+    func summary(_ opens: StageOpens) -> String {
         let minutes = WrittenDuration.text(.seconds(60 * opens.minutes))
         let share = Proportion(opens.opened, of: opens.accepted).rate ?? 0
         let counts =
@@ -19,7 +19,7 @@ extension StageSummary {
     }
 
     /// What the comparison of the variants showed, and what the rest gets.
-    package func words(_ decided: VariantDecision) -> String {
+    package func summary(_ decided: VariantDecision) -> String {
         let verb = decided.by == .opens ? "opened it" : "reached the goal"
         let counts = decided.counts.enumerated().map { index, count in
             let share = Proportion(count.reached, of: count.accepted).rate
@@ -50,7 +50,7 @@ extension StageSummary {
     }
 
     /// The decision about the variants, for the audit log.
-    var decided: String { "\(name): \(record.decision?.variants.map(words) ?? "")" }
+    var decided: String { "\(name): \(record.decision?.variants.map(summary) ?? "")" }
 
     /// The reason of a run that waits until a person chooses a variant.
     var choice: String {

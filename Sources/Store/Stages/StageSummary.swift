@@ -41,7 +41,7 @@ package struct StageSummary {
     /// The verdict without the stage's name and without advice.
     package var finding: String {
         guard let decision = record.decision else { return "" }
-        let parts = [finding(decision), decision.opens.map(words), decision.variants.map(words)]
+        let parts = [finding(decision), decision.opens.map(summary), decision.variants.map(summary)]
         let first = parts.compactMap(\.self).joined(separator: "; ")
         guard let later = record.afterGo else { return first }
         return "\(first); later it \(finding(later))"
@@ -51,7 +51,7 @@ package struct StageSummary {
         switch decision.verdict {
         case .go: return "passed: \(counts(decision))"
         case .halt where decision.opens != nil:
-            return "was halted, too few devices opened it: \(decision.opens.map(words) ?? "")"
+            return "was halted, too few devices opened it: \(decision.opens.map(summary) ?? "")"
         case .halt:
             let what = decision.isAboutGone ? "too many devices are gone" : "too many pushes were rejected"
             return "was halted, \(what): \(counts(decision))"
