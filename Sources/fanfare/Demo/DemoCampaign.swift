@@ -16,7 +16,7 @@ enum DemoCampaign {
                 template: question                  # required, although each variant names its own
                 audience: everyone
                 expires_after: 4h
-                holdout: 10%                        # these devices get nothing, for comparison
+                holdout: 20%                        # these devices get nothing, for comparison
                 variants:
                   question: {weight: 50, template: question}
                   statement: {weight: 50, template: statement}

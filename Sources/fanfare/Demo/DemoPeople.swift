@@ -15,7 +15,7 @@ struct DemoPeople {
     private static let dismissed = 0.2
     private static let alertsOff = 0.004
     /// The share of people who play the episode anyway, and of those who play it because of the push.
-    private static let plays = (anyway: 0.05, byPush: 0.03)
+    private static let plays = (anyway: 0.05, byPush: 0.05)
     private static let lost = 0.05
     private static let twice = 0.02
     private static let wrongClock = 0.1
