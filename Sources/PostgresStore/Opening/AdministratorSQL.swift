@@ -73,7 +73,7 @@ package struct AdministratorSQL {
                 other text;
             BEGIN
             \(made.joined(separator: "\n"))
-                -- Nobody logs in as the analyst, and it has the rights of no other role.
+                -- No one logs in as the analyst, and it has the rights of no other role.
                 IF EXISTS (
                     SELECT FROM pg_roles WHERE rolname = \(literal(Self.analyst)) AND (
                         rolcanlogin OR rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls
