@@ -43,7 +43,7 @@ struct BestHourReportTests {
         #expect(before.summary == "the first figures come when all devices have had the push for an hour")
         let first = try Self.report(hours: 37, own: 200, usual: 100)
         #expect(first.lookedAtSeconds == 3_600 && !first.isFinal)
-        #expect(first.summary.hasSuffix("; an early result, 1h after each turn"))
+        #expect(first.summary.hasSuffix("; an early result, 1h after each push"))
         let last = try Self.report(hours: 60, own: 200, usual: 100)
         #expect(last.isFinal && last.lookedAtSeconds == 86_400)
         // The interval of an early look is wider.
@@ -52,17 +52,17 @@ struct BestHourReportTests {
         #expect(try !Self.report(hours: 90, state: .running).isFinal)
     }
 
-    @Test func `it says that own hours help, do harm, or that this is not known yet`() throws {
+    @Test func `it says that own hours help, do harm, or that this is unclear`() throws {
         let helps = try Self.report(hours: 60, own: 200, usual: 100)
         #expect(
             helps.summary.hasPrefix(
-                "20.00% (200 of 1,000) opened it within 1d at an hour of their own, 10.00% (100 of 1,000) at the app's "
-                    + "hour. Own hours help: 10.00 points more opened it ("))
+                "20.00% (200 of 1,000) opened it within 1d after a push at their own hour, 10.00% (100 of 1,000) after a "
+                    + "push at the app's hour. Own hours help: the share of opens is 10.00 points higher ("))
         #expect(helps.difference == 10 && helps.low ?? 0 > 6 && helps.high ?? 0 < 14)
         let harms = try Self.report(hours: 60, own: 100, usual: 200)
-        #expect(harms.summary.contains("Own hours do harm: 10.00 points fewer opened it (-"))
+        #expect(harms.summary.contains("Own hours do harm: the share of opens is 10.00 points lower (-"))
         let unknown = try Self.report(hours: 60, own: 105, usual: 100)
-        #expect(unknown.summary.contains("It is not known yet whether own hours help"))
+        #expect(unknown.summary.contains("It is unclear whether own hours help"))
         #expect(unknown.seed == CampaignSplit.seed("best_hour:c"))
     }
 

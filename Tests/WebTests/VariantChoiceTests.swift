@@ -48,6 +48,8 @@ import Testing
             #expect(!page.text.contains("Approve the next stage</"))
             let path = "/runs/\(run)/approve"
             #expect(try await scene.page(path, as: .approver, form: ["stage": "2"]).status == 422)
+            let lowest = try await scene.page(path, as: .approver, form: ["stage": "\(Int.min)", "variant": "long"])
+            #expect(lowest.status == 409)
             #expect(try await scene.page(path, as: .approver, form: ["stage": "2", "variant": "x"]).status == 404)
             #expect(try await scene.page(path, as: .approver, form: ["stage": "2", "variant": "short"]).status == 303)
             let decided = try #require(try await scene.store.stages(of: run)[0].decision?.variants)
@@ -61,6 +63,8 @@ import Testing
             let run = try await Self.waiting(scene)
             let path = "/runs/\(run)/approve"
             #expect(try await scene.api("POST", path, as: .approver, body: #"{"stage": 2}"#).status == 422)
+            let lowest = try await scene.api("POST", path, as: .approver, body: "{\"stage\": \(Int.min)}")
+            #expect(lowest.status == 422)
             let chosen = try await scene.api("POST", path, as: .approver, body: #"{"stage": 2, "variant": "long"}"#)
             #expect(chosen.status == 200)
             #expect(try await scene.store.stages(of: run)[0].decision?.variants?.variant == 0)

@@ -30,6 +30,7 @@ struct FeedbackLineDecoder: RecordDecoder {
     ]
     private static let nameBytesMax = 100
     private static let valueMax = 1e9
+    private static let valueDigitsMax = 40
     private static let micros = 1e6
 
     /// The columns of a CSV file in order. `nil` for JSON.
@@ -58,15 +59,17 @@ struct FeedbackLineDecoder: RecordDecoder {
         guard texts[name] == nil else { throw LineFault(reason: "\(name) occurs twice") }
         switch (name, member.value) {
         case (_, .null): return
-        case ("value", .number(let digits)): texts[name] = digits
+        case ("value", .number(let digits)) where digits.count <= valueDigitsMax: texts[name] = digits
         case (_, .text(let bytes)) where name != "value": texts[name] = bytes
         default: throw LineFault(reason: "\(name) is not a \(name == "value" ? "number" : "text")")
         }
     }
 
     static func unknown(_ name: String) -> String {
+        // A long name resembles none, and looking would take its time for each line.
+        let near = name.utf8.count > 20 ? nil : Suggestion.nearest(to: name, among: columns)
         let advice =
-            Suggestion.nearest(to: name, among: columns).map { "did you mean \(quoted($0))?" }
+            near.map { "did you mean \(quoted($0))?" }
             ?? "there are \(columns.joined(separator: ", "))"
         return "unknown field \(quoted(name)); \(advice)"
     }
@@ -158,7 +161,7 @@ package enum FeedbackBody {
 
     /// Returns the reports in order, or `nil` if there are more than `max`.
     package static func lines(_ bytes: [UInt8], max: Int) throws(LineFault) -> [Line]? {
-        let isArray = bytes.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "[")
+        let isArray = bytes.first { $0 != 0x0A && !isBlank($0) } == UInt8(ascii: "[")
         let ranges = isArray ? try elements(bytes) : records(bytes)
         guard ranges.count <= max else { return nil }
         let decoder = FeedbackLineDecoder(header: nil)
@@ -171,6 +174,8 @@ package enum FeedbackBody {
         }
     }
 
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
+
     private static func records(_ bytes: [UInt8]) -> [(Int, Range<Int>)] {
         var found: [(Int, Range<Int>)] = []
         var start = 0
@@ -178,7 +183,7 @@ package enum FeedbackBody {
         while start < bytes.count {
             let end = bytes[start...].firstIndex(of: 0x0A) ?? bytes.count
             number += 1
-            if bytes[start..<end].contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) {
+            if bytes[start..<end].contains(where: { !isBlank($0) }) {
                 found.append((number, start..<end))
             }
             start = end + 1

@@ -44,8 +44,7 @@ package struct BestHourReport: Codable, Hashable, Sendable {
             low = FeedbackReport.Share.percent(found.interval.lowerBound)
             high = FeedbackReport.Share.percent(found.interval.upperBound)
         }
-        detectable = RateDifference.detectable(treated: own.total, heldOut: usual.total, base: usual.rate ?? 0)
-            .map(FeedbackReport.Share.percent)
+        detectable = RateDifference.detectable(own, usual, z: look.z).map(FeedbackReport.Share.percent)
         summary = ""
         summary = sentence
     }
@@ -66,7 +65,9 @@ package struct BestHourReport: Codable, Hashable, Sendable {
             : high < 0
                 ? "Own hours do harm: the share of opens is \(GoalText.points(-difference)) points lower \(interval)"
                 : "It is unclear whether own hours help: chance alone may explain the difference \(interval)"
-        let power = detectable.map { "; these groups can show a difference of \(GoalText.points($0)) points or more" }
+        let power = detectable.map {
+            "; in 80 of 100 such runs these groups show a difference of \(GoalText.points($0)) points or more"
+        }
         let early =
             isFinal ? "" : "; an early result, \(WrittenDuration.text(.seconds(lookedAtSeconds))) after each push"
         return compared + finding + (power ?? "") + early

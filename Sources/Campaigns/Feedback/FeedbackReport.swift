@@ -120,9 +120,7 @@ package struct GoalReport: Codable, Hashable, Sendable {
                 low = FeedbackReport.Share.percent(found.interval.lowerBound)
                 high = FeedbackReport.Share.percent(found.interval.upperBound)
             }
-            detectable = RateDifference.detectable(
-                treated: treated.total, heldOut: heldOut.total, base: heldOut.rate ?? 0
-            ).map(FeedbackReport.Share.percent)
+            detectable = RateDifference.detectable(treated, heldOut, z: look.z).map(FeedbackReport.Share.percent)
         }
         summary = GoalText(self).summary
     }
@@ -131,7 +129,7 @@ package struct GoalReport: Codable, Hashable, Sendable {
 /// A look at a goal. Until the goal's time has passed, a comparison is looked at after 1, 2, 4, 8 and more hours.
 ///
 /// Someone who looks at every figure sees at most ten intervals before the final one. Each of them covers the truth
-/// with a probability of 99.5 %, so all of them together do with at least 95 %.
+/// with a probability of 99.5 %, so all of them and the final one together do with at least 90 %.
 struct FeedbackLook {
     static let first: Duration = .seconds(3600)
     private static let looksMax = 10
@@ -149,11 +147,17 @@ struct FeedbackLook {
     init(_ goal: FeedbackGoal, _ run: Run, now: Timestamp, waitsForAll: Bool = false) {
         self.goal = goal
         let spread = Self.spread(run.definition)
-        let passed = now - (run.startedAt ?? run.createdAt)
-        isFinal = run.state.isFinal && passed >= goal.within + spread
+        let started = run.startedAt ?? run.createdAt
+        let passed = now - started
+        let ended = run.finishedAt ?? (run.state.isFinal ? started : now)
+        // Each push has the whole time, also the last one of a slow run. Held-out devices have no push, so the time of
+        // all devices is longer by that of sending. In a run by each device's clock, it begins with the wave.
+        let sending = spread > .zero ? .zero : max(.zero, ended - started)
+        isFinal = run.state.isFinal && passed >= goal.within + spread && now - ended >= goal.within
         var counted = goal
+        counted.within = goal.within + sending
         if !isFinal {
-            counted.within = min(goal.within, Self.latest(at: waitsForAll ? passed - spread : passed) ?? .zero)
+            counted.within = min(counted.within, Self.latest(at: waitsForAll ? passed - spread : passed) ?? .zero)
         }
         self.counted = counted.within > .zero ? counted : nil
     }
@@ -189,7 +193,10 @@ struct GoalText {
             return "\(report.event) within \(within): the first figures come \(WrittenDuration.text(first)) after the "
                 + "start of the run"
         }
-        let start = "\(report.event) within \(within): \(Self.share(report.treated)) of the devices that were sent to"
+        let start = "\(report.event) within \(within): \(Self.share(report.treated)) of the devices not held out"
+        guard report.treated.of + (report.heldOut?.of ?? 0) > 0 else {
+            return "\(report.event) within \(within): there are no devices to compare; outcomes by device may be pruned"
+        }
         guard let heldOut = report.heldOut else { return start + early }
         guard let difference = report.difference, let low = report.low, let high = report.high else {
             return start + "; no device was held out, so there is no comparison" + early
@@ -203,7 +210,7 @@ struct GoalText {
                 ? "The push made \(Self.points(-difference)) points fewer do it (\(interval))"
                 : "Chance alone may explain the difference (\(interval))"
         let power = report.detectable.map {
-            "; this holdout can show a difference of \(Self.points($0)) points or more"
+            "; in 80 of 100 such runs this holdout shows a difference of \(Self.points($0)) points or more"
         }
         return compared + finding + (power ?? "") + early
     }

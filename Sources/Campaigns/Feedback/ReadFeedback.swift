@@ -23,7 +23,13 @@ package struct ReadFeedback: Sendable {
         let campaign = run.definition.campaign
         guard !run.isTest, campaign.hasFeedback else { return nil }
         var report = Self.counts(try await store.feedbackCounts(ofRun: run.id), run, accepted)
-        if let decided { report.variantsSummary = decided }
+        if let decided {
+            report.variants = []
+            report.variantsSummary = decided
+        } else {
+            let groups = report.variants.map { (name: $0.name, share: Proportion($0.share.devices, of: $0.share.of)) }
+            report.variantsSummary = VariantComparison(groups, isEarly: Self.isEarly(run, now)).summary
+        }
         let hasHoldout = campaign.holdoutPercent ?? 0 > 0
         let look = { (goal: FeedbackGoal) in FeedbackLook(goal, run, now: now) }
         let conversion = campaign.conversion.map {
@@ -42,6 +48,16 @@ package struct ReadFeedback: Sendable {
             BestHourReport(look, look.counted.flatMap { arms[$0] } ?? FeedbackArms(), of: campaign)
         }
         return report
+    }
+
+    /// The maximum number of buttons in a report, those with the most taps. An app has a few; more of them are a
+    /// mistake or an attack.
+    private static let actionsMax = 20
+
+    /// Whether most people may still open the push, so that its opens are looked at several times.
+    private static func isEarly(_ run: Run, _ now: Timestamp) -> Bool {
+        guard run.state.isFinal, let end = run.finishedAt else { return true }
+        return now - end < .seconds(86_400)
     }
 
     /// Returns the opens of runs, by run, of the pushes that APNs accepted. Runs without opens are left out.
@@ -78,13 +94,15 @@ package struct ReadFeedback: Sendable {
         let opens = cells.filter { $0.kind == .opened }
         let byMinute = Dictionary(grouping: opens, by: \.minute).mapValues { $0.reduce(0) { $0 + $1.events } }
             .sorted { $0.key < $1.key }
-        let names = Dictionary(grouping: cells.filter { $0.kind == .action }, by: \.name)
+        let actions = Dictionary(grouping: cells.filter { $0.kind == .action }, by: \.name)
             .mapValues { $0.reduce(0) { $0 + $1.events } }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         var report = FeedbackReport(
             accepted: accepted, opened: share(count(.opened), accepted), delay: delay(byMinute),
             curve: byMinute.map { FeedbackReport.Point(minute: $0.key, opened: $0.value) },
             dismissed: share(count(.dismissed), accepted),
-            actions: names.map { FeedbackReport.Named(name: $0.key, share: share($0.value, accepted)) }, variants: [])
+            actions: actions.prefix(actionsMax).map {
+                FeedbackReport.Named(name: $0.key, share: share($0.value, accepted))
+            }, variants: [])
         if let percent = campaign.feedback?.arrivalsPercent, percent > 0 {
             report.arrivals = FeedbackReport.Arrivals(
                 askedPercent: percent, reported: count(.arrived),
@@ -96,7 +114,6 @@ package struct ReadFeedback: Sendable {
             return (name: variant.name, share: Proportion(min(opened, total), of: total))
         }
         report.variants = FeedbackReport.Named.merged(byVariant)
-        report.variantsSummary = VariantComparison(byVariant).summary
         report.locales = byLocale(opens, run, acceptedPushes.byLocale)
         return report
     }
@@ -157,23 +174,29 @@ extension FeedbackReport.Named {
 
 /// What the opens say about the variants of a campaign.
 struct VariantComparison {
-    private let variants: [(name: String, opened: Proportion)]
+    /// The probability with which one of several looks at equal texts shows a winner.
+    private static let earlyWrongMax = 0.005
 
-    init(_ variants: [(name: String, share: Proportion)]) {
+    private let variants: [(name: String, opened: Proportion)]
+    private let isEarly: Bool
+
+    init(_ variants: [(name: String, share: Proportion)], isEarly: Bool = false) {
+        self.isEarly = isEarly
         self.variants = variants.map { (name: $0.name, opened: $0.share) }
     }
 
     /// A sentence that names the winner, or says that there is none yet. `nil` for fewer than two variants.
     var summary: String? {
         guard variants.count > 1 else { return nil }
-        let ranking = VariantRanking(variants.map(\.opened))
+        let ranking = VariantRanking(
+            variants.map(\.opened), wrongMax: isEarly ? Self.earlyWrongMax : VariantRanking.wrongMax)
         let (best, second) = (variants[ranking.order[0]], variants[ranking.order[1]])
         guard ranking.winner != nil, let closest = ranking.closest else {
             return "No winner yet: the opens of \(best.name) and \(second.name) may differ by chance"
         }
         let (low, high) = (closest.interval.lowerBound * 100, closest.interval.upperBound * 100)
         return String(
-            format: "%@ was opened more often, by %.1f to %.1f percentage points, than %@", best.name, low, high,
-            second.name)
+            format: "%@ was opened more often, by %.1f to %.1f percentage points, than %@%@", best.name, low, high,
+            second.name, isEarly ? "; an early result" : "")
     }
 }

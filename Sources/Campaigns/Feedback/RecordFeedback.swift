@@ -83,12 +83,16 @@ package struct RecordFeedback: Sendable {
     ) async throws -> (result: FeedbackResult, counts: ReadCounts) {
         var result = FeedbackResult()
         var number = 0
+        var age: Duration?
         let counts = try await FeedbackFileReader(path: path, rejectsPath: rejectsPath).forEachBatch(
             size: Self.fileBatch
         ) { batch in
             let numbered = batch.enumerated().map { (number + $0 + 1, $1) }
             number += batch.count
-            try await record(numbered, into: &result, from: .backend { _ in true }) {
+            // The reports waited in the file. Most clocks are right, so the usual wait is that of the file.
+            age = age ?? Self.wait(batch, until: clock.now())
+            try await record(numbered, sent: clock.now() - (age ?? .zero), into: &result, from: .backend { _ in true })
+            {
                 try await store.recordFeedback($0)
             }
         }
@@ -99,8 +103,15 @@ package struct RecordFeedback: Sendable {
         return (result, counts)
     }
 
+    /// Returns the median of the times since reports were sent, by the devices' clocks; `nil` if none of them tells.
+    private static func wait(_ reports: [FeedbackLine], until now: Timestamp) -> Duration? {
+        let waits = reports.compactMap { report in report.sentAt.map { now - $0 } }.sorted()
+        return waits.isEmpty ? nil : max(.zero, waits[waits.count / 2])
+    }
+
+    /// - Parameter sent: when the reports were sent, by this machine's clock; `nil` for the time of receipt.
     private func record(
-        _ reports: [(number: Int, report: FeedbackLine)], into result: inout FeedbackResult,
+        _ reports: [(number: Int, report: FeedbackLine)], sent: Timestamp? = nil, into result: inout FeedbackResult,
         from reporter: FeedbackReporter, write: ([FeedbackEvent]) async throws -> [FeedbackVerdict]
     ) async throws {
         let received = clock.now()
@@ -109,7 +120,7 @@ package struct RecordFeedback: Sendable {
         var pushes = key.references(
             reports.compactMap { if case .reference(let text) = $0.report.source { text } else { nil } })[...]
         for (number, report) in reports {
-            switch try await event(report, received, reporter, push: { pushes.popFirst() ?? nil }) {
+            switch try await event(report, received, sent ?? received, reporter, push: { pushes.popFirst() ?? nil }) {
             case .success(let event):
                 numbers.append(number)
                 events.append(event)
@@ -133,7 +144,8 @@ package struct RecordFeedback: Sendable {
     ///
     /// - Parameter push: returns what the report's reference stands for. Called once if the report has one.
     private func event(
-        _ report: FeedbackLine, _ received: Timestamp, _ reporter: FeedbackReporter, push: () -> PushReference?
+        _ report: FeedbackLine, _ received: Timestamp, _ sent: Timestamp, _ reporter: FeedbackReporter,
+        push: () -> PushReference?
     ) async throws -> Result<FeedbackEvent, LineFault> {
         let source: FeedbackEvent.Source
         switch report.source {
@@ -156,7 +168,7 @@ package struct RecordFeedback: Sendable {
             source = .installation(id, topic: topic)
         }
         // A device that says when it sent the report shows by how much its clock is wrong.
-        let at = report.at.map { at in report.sentAt.map { at + (received - $0) } ?? at } ?? received
+        let at = report.at.map { at in report.sentAt.map { at + (sent - $0) } ?? at } ?? received
         guard at >= received - Self.ageMax else {
             return .failure(LineFault(reason: "the report is older than 7 days, so it is not counted"))
         }

@@ -79,7 +79,7 @@ package struct ControlRun: Sendable {
         }
         let number = stage ?? (chosen == nil ? nil : campaign.stages?.count)
         let isApproved =
-            if let number {
+            if let number, number > 0 {
                 try await store.approveStage(
                     of: run.id, stage: number - 1, variant: chosen, by: actor, now: clock.now())
             } else { false }

@@ -49,18 +49,29 @@ package struct RateDifference: Hashable, Sendable {
         interval = difference - below...difference + above
     }
 
+    /// Returns the same for two groups that have been seen. The base is the share of both together, and never 0: a rare
+    /// event that no held-out device had is not one that every holdout can see.
+    package static func detectable(_ first: Proportion, _ second: Proportion, z: Double) -> Double? {
+        let base = Double(first.count + second.count + 1) / Double(first.total + second.total + 2)
+        return detectable(treated: first.total, heldOut: second.total, base: base, z: z)
+    }
+
     /// Whether the interval leaves out no difference.
     package var isCertain: Bool { !interval.contains(0) }
 
     /// Returns the smallest difference that a comparison can see: with a probability of 80 %, its interval then leaves
     /// out no difference.
     ///
-    /// - Parameter base: the expected share without the push.
+    /// - Parameters:
+    ///   - base: the expected share without the push.
+    ///   - z: the quantile of the interval.
     /// - Returns: a difference from 0 to 1, or `nil` if a group has no devices.
-    package static func detectable(treated: Int, heldOut: Int, base: Double) -> Double? {
+    package static func detectable(
+        treated: Int, heldOut: Int, base: Double, z: Double = Proportion.z95
+    ) -> Double? {
         guard treated > 0, heldOut > 0, 0...1 ~= base else { return nil }
         let power = 0.841_621_233_572_914
         let variance = base * (1 - base) * (1 / Double(treated) + 1 / Double(heldOut))
-        return min(1, (Proportion.z95 + power) * variance.squareRoot())
+        return min(1, (z + power) * variance.squareRoot())
     }
 }

@@ -12,7 +12,9 @@ package struct VariantRanking: Hashable, Sendable {
 
     /// The best group is compared with each other one. It is known only afterwards, so the intervals allow for a
     /// comparison of every two groups: all of them hold with a probability of at least 95 % (Bonferroni).
-    package init(_ groups: [Proportion]) {
+    ///
+    /// - Parameter wrongMax: the probability with which equal groups show a winner. Smaller for one of several looks.
+    package init(_ groups: [Proportion], wrongMax: Double = wrongMax) {
         let order = groups.indices.sorted { first, second in
             let (one, other) = (groups[first].rate ?? 0, groups[second].rate ?? 0)
             return one == other ? first < second : one > other
@@ -23,7 +25,7 @@ package struct VariantRanking: Hashable, Sendable {
             return
         }
         let comparisons = max(1, groups.count * (groups.count - 1) / 2)
-        let z = NormalQuantile.twoSided(Self.wrongMax / Double(comparisons))
+        let z = NormalQuantile.twoSided(wrongMax / Double(comparisons))
         differences = order.dropFirst().compactMap { RateDifference(groups[best], minus: groups[$0], z: z) }
     }
 

@@ -75,7 +75,8 @@ extension Duration {
 }
 
 extension Int64 {
-    fileprivate func saturatingSum(_ other: Int64) -> Int64 {
+    /// Returns the sum, or the largest or smallest number if the sum is beyond it.
+    package func saturatingSum(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? (other > 0 ? .max : .min) : sum
     }

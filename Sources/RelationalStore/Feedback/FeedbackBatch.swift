@@ -25,7 +25,12 @@ struct FeedbackBatch<Session: SQLSession> {
         var devices = FeedbackDevices()
         named.sort()
         devices.known = Set(
-            try db.all("SELECT id FROM device WHERE id \(Session.dialect.isAny(1))", named) { try $0.int64(0) })
+            try db.all(
+                """
+                SELECT id FROM device WHERE id \(Session.dialect.isAny(1))
+                    AND (status_reason IS NULL OR status_reason <> $2)
+                """, named, StoredDevice.removedReason
+            ) { try $0.int64(0) })
         for (topic, ids) in installations {
             let rows = try db.all(
                 """
@@ -86,6 +91,15 @@ struct FeedbackBatch<Session: SQLSession> {
         ["bigint", "bigint", "smallint", "text", "bigint", "bigint", "bigint", "bigint", "bigint"]
     }
 
+    /// The sum of the stored value and the new one. It stops at the largest number in place of an error.
+    private static var addedValues: String {
+        let (old, new) = ("feedback_count.value_micros", "excluded.value_micros")
+        let most = SQLDialect.valueMax
+        return Session.dialect.word(
+            "CAST(max(-\(most), min(\(most), \(old) + \(new))) AS INTEGER)",
+            "CAST(greatest(-\(most), least(\(most), CAST(\(old) AS numeric) + \(new))) AS bigint)")
+    }
+
     /// Adds the new events of pushes to the counts of their runs.
     private func write(_ cells: [FeedbackRows.Cell: FeedbackRows.Sum]) throws {
         try db.execute(
@@ -94,7 +108,7 @@ struct FeedbackBatch<Session: SQLSession> {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             ON CONFLICT (run_id, kind, name, variant, locale_index, minute) DO UPDATE SET
                 events = feedback_count.events + excluded.events,
-                value_micros = feedback_count.value_micros + excluded.value_micros
+                value_micros = \(Self.addedValues)
             """,
             each: cells.map { cell, sum in
                 [
@@ -135,8 +149,8 @@ struct FeedbackArmsCount {
         self.goals = goals
     }
 
-    /// Counts every device of the frozen audience, whatever became of its push. A device belongs to the arm that the
-    /// split gives it.
+    /// Counts every device of the frozen audience that is still in the store, whatever became of its push: what a
+    /// removed device did is no longer known. A device belongs to the arm that the split gives it.
     func count<Session: SQLSession>(_ db: Session) throws -> [FeedbackGoal: FeedbackArms] {
         let campaign = run.definition.campaign
         let split = CampaignSplit(campaign)
@@ -148,7 +162,7 @@ struct FeedbackArmsCount {
         // Only a split by user needs the device.
         let user = campaign.dedupe == .user ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
         var values: [any SQLValue] = [run.startedAt ?? run.createdAt]
-        let columns = goals.map { goal in self.columns(goal, &values) }
+        let columns = goals.map { goal in self.columns(goal, &values, dialect) }
         // The stage that decides on the variant of the rest chose its devices' variants at random. The rest got one
         // variant.
         let deciding = campaign.decidingStage
@@ -157,6 +171,10 @@ struct FeedbackArmsCount {
                 """
                 SELECT \((["sent.device_id", "CAST(\(user) AS text)", "sent.stage"] + columns).joined(separator: ", "))
                 FROM \(dialect.deliveries(of: run.id, as: "sent")) WHERE \(dialect.isOf(run: run.id, "sent"))
+                    AND EXISTS (
+                        SELECT 1 FROM device WHERE device.id = sent.device_id
+                            AND (device.status_reason IS NULL OR device.status_reason <> '\(StoredDevice.removedReason)')
+                    )
                 """), values: values
         ) { row in
             let device = split.number(of: try row.int64(0), user: try row.textOrNil(1))
@@ -183,7 +201,7 @@ struct FeedbackArmsCount {
     }
 
     /// Returns whether a device reached a goal, and the sum of its values. `$1` is the start of the run.
-    private func columns(_ goal: FeedbackGoal, _ values: inout [any SQLValue]) -> String {
+    private func columns(_ goal: FeedbackGoal, _ values: inout [any SQLValue], _ dialect: SQLDialect) -> String {
         let first = values.count + 1
         values += [goal.kind.rawValue, goal.name, Int64(goal.within / .milliseconds(1))] as [any SQLValue]
         let push = goal.kind.isAboutPush ? "AND event.run_id = \(run.id) " : ""
@@ -193,7 +211,8 @@ struct FeedbackArmsCount {
                 AND event.happened_at >= coalesce(sent.wave, $1)
                 AND event.happened_at < coalesce(sent.wave, $1) + $\(first + 2)
             """
-        return "EXISTS (SELECT 1 \(done)), (SELECT CAST(sum(event.value_micros) AS bigint) \(done))"
+        let sum = SQLDialect.sumOfValues("event.value_micros", dialect)
+        return "EXISTS (SELECT 1 \(done)), (SELECT \(sum) \(done))"
     }
 }
 
@@ -201,7 +220,7 @@ extension FeedbackArms.Arm {
     fileprivate mutating func add(_ isReached: Bool, _ value: Int64) {
         devices += 1
         if isReached { reached += 1 }
-        valueMicros += value
+        valueMicros = valueMicros.saturatingSum(value)
     }
 }
 
@@ -215,5 +234,16 @@ extension SQLSession {
             SELECT $2, run_id, kind, name, id_high, id_low, value_micros, happened_at, received_at
             FROM feedback_event WHERE device_id = $1 ON CONFLICT DO NOTHING
             """, gone, kept)
+    }
+}
+
+extension SQLDialect {
+    /// The largest sum of values, in millionths. Sums stop there, so that no report of an app makes a run unreadable.
+    fileprivate static let valueMax: Int64 = 9_000_000_000_000_000_000
+
+    fileprivate static func sumOfValues(_ column: String, _ dialect: SQLDialect) -> String {
+        dialect.word(
+            "CAST(max(-\(valueMax), min(\(valueMax), total(\(column)))) AS INTEGER)",
+            "CAST(greatest(-\(valueMax), least(\(valueMax), coalesce(sum(\(column)), 0))) AS bigint)")
     }
 }

@@ -124,7 +124,8 @@ struct FeedbackRows {
                 run: key.run, kind: key.kind, name: key.name, variant: push?.variant ?? -1, locale: push?.locale ?? -1,
                 minute: push?.sentAt.map { FeedbackMinute.of(event.at - $0) } ?? 0)
             cells[cell, default: Sum()].events += 1
-            cells[cell, default: Sum()].valueMicros += event.valueMicros ?? 0
+            let sum = cells[cell, default: Sum()].valueMicros
+            cells[cell, default: Sum()].valueMicros = sum.saturatingSum(event.valueMicros ?? 0)
         }
     }
 

@@ -63,7 +63,7 @@ final class OpenHours<Session: SQLSession> {
         }
         let step = max(1, (last - first) / Self.curvePlaces + 1)
         let text = """
-            SELECT device.time_zone, sample.quarter FROM (
+            SELECT DISTINCT device.id, device.time_zone, sample.quarter FROM (
                 \(Self.text(where: "device_id >= $1 AND device_id < $4", limit: Self.curveOpensPerPlace))
             ) AS sample JOIN device ON device.id = sample.device_id
             WHERE device.topic_id = (SELECT id FROM topic WHERE name = $5)
@@ -73,7 +73,7 @@ final class OpenHours<Session: SQLSession> {
             try db.each(
                 SQLStatement(stringLiteral: text),
                 values: [start, span.lowerBound, span.upperBound, start + step, topic]
-            ) { row in byZone[try row.textOrNil(0), default: []].append(try row.int64(1)) }
+            ) { row in byZone[try row.textOrNil(1), default: []].append(try row.int64(2)) }
             for (zone, quarters) in byZone { clocks.add(quarters, inZone: zone, to: &counts) }
         }
         return counts

@@ -172,25 +172,25 @@ struct `The pages in a browser` {
 
     /// What the page, its file, the API, the command line and APNs' side say of the sixth run is the same.
     private func compareFinished(_ demo: DemoWithPages, _ browser: Browser) async throws {
-        let command = try demo.fanfare("report", "6", "--format", "json")
+        let command = try demo.fanfare("report", "7", "--format", "json")
         let download =
             try await browser.script(
                 """
                 const request = new XMLHttpRequest();
-                request.open("GET", "/runs/6/report.json", false);
+                request.open("GET", "/runs/7/report.json", false);
                 request.send();
                 return request.responseText;
                 """) as? String
         #expect(command == download)
         let token = try demo.token("viewer")
-        let answer = try await demo.api("/runs/6/report", token)
+        let answer = try await demo.api("/runs/7/report", token)
         #expect(answer == command)
         // The words of its state, too, and all its counts.
-        let status = try demo.fanfare("status", "6", "--json")
-        let run = try await demo.api("/runs/6", token)
+        let status = try demo.fanfare("status", "7", "--json")
+        let run = try await demo.api("/runs/7", token)
         #expect(run == status)
         let words = try await browser.text("p .state")
-        let printed = try demo.fanfare("status", "6")
+        let printed = try demo.fanfare("status", "7")
         #expect(printed.contains(words))
         let report = try #require(
             try JSONSerialization.jsonObject(with: Data(command.utf8)) as? [String: Any])

@@ -22,7 +22,7 @@ extension `The pages in a browser` {
             try await browser.follow(browser.named("Send test to this device"))
             try await expectText(browser, "the test")
             for page in [
-                "/runs/6/deliveries", "/campaigns", "/campaigns/\(name)", "/campaigns/\(name)?view=files",
+                "/runs/7/deliveries", "/campaigns", "/campaigns/\(name)", "/campaigns/\(name)?view=files",
                 "/campaigns/wrong\(name)",
                 "/calendar?weeks=5",
                 "/segments", "/segments/\(name)", "/segments/\(name)?done=\(name)", "/devices?find=\(name)",
@@ -31,7 +31,7 @@ extension `The pages in a browser` {
                 try await browser.open(demo.address + page)
                 try await expectText(browser, page)
             }
-            for page in ["/", "/runs/6", "/health"] {
+            for page in ["/", "/runs/7", "/health"] {
                 try await browser.open(demo.address + page)
                 try await expectText(browser, page, isThere: false)
             }

@@ -33,7 +33,7 @@ extension `The pages in a browser` {
             try demo.fanfare(
                 "run", "new-podcast", "--occurrence", "live", "--var", "title=Live", "--var",
                 "link_url=https://example.com/live", "--yes", "--no-wait")
-            try await browser.open(demo.address + "/runs/6")
+            try await browser.open(demo.address + "/runs/7")
             try await browser.wait(
                 for: "document.querySelector('p .state.running') && document.querySelector('progress').value > 0.02")
             _ = try await browser.script("window.stays = true")
@@ -79,7 +79,7 @@ extension `The pages in a browser` {
             try demo.fanfare(
                 "run", "new-podcast", "--occurrence", "live", "--var", "title=Live", "--var",
                 "link_url=https://example.com/live", "--yes", "--no-wait")
-            try await browser.open(demo.address + "/runs/6")
+            try await browser.open(demo.address + "/runs/7")
             try await browser.wait(for: "document.querySelector('p .state.running')")
             // What the browser would show is written down: a headless one shows nothing.
             _ = try await browser.script(
@@ -92,7 +92,7 @@ extension `The pages in a browser` {
                 """)
             try await browser.click("[data-watch]")
             try await browser.wait(for: "document.querySelector('[data-watch]').disabled")
-            try demo.fanfare("pause", "6", "--reason", "wrong link")
+            try demo.fanfare("pause", "7", "--reason", "wrong link")
             try await browser.wait(for: "sessionStorage.getItem('told')")
             let told = try await browser.script("return sessionStorage.getItem('told')") as? String ?? ""
             #expect(told.hasPrefix("new-podcast live: ") && told.contains("paused"), "\(told)")

@@ -123,7 +123,7 @@ extension DeviceRegistryContract {
                 for number in 1...4 { #expect(try await hour(store, number, zone: "Europe/Berlin") == 9, "\(number)") }
                 let waves = try #require(RecipientWaves(definition, startedAt: noon))
                 let reach = try await store.reach(of: definition.campaign, budget: nil, waves: waves, now: noon)
-                #expect(reach.bestHour?.ownHours == 1 && reach.bestHour?.opens == 10 + 8)
+                #expect(reach.bestHour?.ownHours == 1 && reach.bestHour?.opens == 10 + 4)
             }
         }
         Promise("a device without a zone follows unknown_zone, and an app without opens gets the first hour") { store in

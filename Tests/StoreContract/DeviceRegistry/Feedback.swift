@@ -89,6 +89,32 @@ extension DeviceRegistryContract {
             _ = try await store.removeDevice(1, now: noon, by: "test")
             #expect(try await store.installation(secretHash: second) == nil)
         }
+        Promise("values that are too large for a number stop at the largest one") { store in
+            let run = try await sent(store, devices: 2)
+            let large = Int64.max / 2 + 1
+            let push = FeedbackEvent.Source.push(run: run, device: 1)
+            var events = (1...4).map { converted("install-1", id: Int64($0), value: large) }
+            events.append(
+                FeedbackEvent(
+                    source: push, kind: .converted, name: "a", id: (high: 0, low: 0), valueMicros: large,
+                    at: noon + .seconds(60), receivedAt: noon + .seconds(60)))
+            #expect(try await store.recordFeedback(events).allSatisfy { $0 == .recorded })
+            for device in [Int64(2), 1] {
+                let again = FeedbackEvent(
+                    source: .push(run: run, device: device), kind: .converted, name: "a", id: (high: 0, low: 1),
+                    valueMicros: large, at: noon + .seconds(60), receivedAt: noon + .seconds(60))
+                _ = try await store.recordFeedback([again])
+            }
+            #expect(try await store.feedbackCounts(ofRun: run).map(\.valueMicros) == [9_000_000_000_000_000_000])
+            let goal = FeedbackGoal(kind: .converted, name: "played", within: .seconds(3600))
+            let arms = try #require(try await store.feedbackArms(ofRun: run, [goal])[goal])
+            #expect(arms.treated.valueMicros == 9_000_000_000_000_000_000 && arms.treated.reached == 1)
+            // A removed device is in no group, and no later report is about it.
+            _ = try await store.removeDevice(1, now: noon + .seconds(90), by: "test")
+            let left = try #require(try await store.feedbackArms(ofRun: run, [goal])[goal])
+            #expect(left.treated.devices == 1 && left.treated.reached == 0)
+            #expect(try await store.recordFeedback([opened(run, 1)]) == [.unknownDevice])
+        }
         Promise("devices that are held out are compared as assigned, whatever became of the pushes") { store in
             let run = try await sent(store, devices: 400) {
                 $0.holdoutPercent = 50

@@ -39,6 +39,7 @@ struct ExportCommand: AsyncParsableCommand {
         guard run == nil || [.deliveries, .timeline].contains(table) else {
             throw ValidationError("--run is for deliveries and timeline, which have a file for each run; use --since")
         }
+        guard !output.isEmpty else { throw ValidationError("-o is empty; name a folder") }
         guard table != .devices || since == nil && run == nil else {
             throw ValidationError("the table devices has devices as they are now; remove --since and --run")
         }
@@ -53,7 +54,7 @@ struct ExportCommand: AsyncParsableCommand {
         let exporting = session.useCases.exporting(version: Fanfare.configuration.version)
         let written = try await Interruptible.run("run the same command again; finished files stay") {
             try await exporting.write(question, by: session.actor, now: session.now) { name in
-                try ExportedFile(folder: folder, name: name)
+                try ExportedFile(folder: folder, name: name, isSecret: withTokens)
             }
         }
         let result = ExportResult(table: table.rawValue, files: written.files, rows: written.rows)
@@ -83,7 +84,7 @@ private final class ExportedFile: ExportData.Target {
     private let path: String
     private let writer: OutputWriter
 
-    init(folder: String, name: String) throws {
+    init(folder: String, name: String, isSecret: Bool) throws {
         path = "\(folder)/\(name)"
         let parent = (path as NSString).deletingLastPathComponent
         do {
@@ -93,7 +94,7 @@ private final class ExportedFile: ExportData.Target {
             throw Failure(.cannotMake, "cannot create the folder \(parent): \(error.localizedDescription)")
         }
         do {
-            writer = try OutputPath(path).open(mode: 0o600, .asFound)
+            writer = try OutputPath(path).open(mode: 0o600, isSecret ? .closedToOthers : .asFound)
         } catch {
             throw Failure(.cannotMake, "cannot write \(path): \(error); check the folder and its permissions")
         }
