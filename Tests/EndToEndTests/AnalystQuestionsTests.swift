@@ -50,22 +50,7 @@ struct `Questions of an analyst` {
         }
         try place.folder.write(([lines[0] + ",user_id"] + changed).joined(separator: "\n") + "\n", to: "devices.csv")
         try place.importDevices()
-        try place.folder.write(
-            """
-            campaign: weekend
-            topic: \(Installation.topic)
-            push_type: alert
-            template: new-podcast
-            audience: everyone
-            variables: {show: S, title: T, link_url: "https://example.com/1"}
-            expires_after: 4h
-            holdout: 20%
-            variants:
-              a: {weight: 1, template: new-podcast}
-              b: {weight: 1, template: new-podcast}
-            feedback: true
-
-            """, to: "campaigns/weekend.yaml")
+        try place.writeWeekend()
         for number in 1...runs {
             let run = try place.fanfare("run", "weekend", "--occurrence", "\(number)", "--yes")
             try #require(run.status == 0, "\(run.errors)")

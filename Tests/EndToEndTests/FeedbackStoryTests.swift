@@ -12,23 +12,7 @@ import Testing
             options.logsPayloads = true
         }
         try place.importDevices()
-        try place.folder.write(
-            """
-            campaign: weekend
-            topic: \(Installation.topic)
-            push_type: alert
-            template: new-podcast
-            audience: everyone
-            variables: {show: S, title: T, link_url: "https://example.com/1"}
-            expires_after: 4h
-            holdout: 20%
-            variants:
-              a: {weight: 1, template: new-podcast}
-              b: {weight: 1, template: new-podcast}
-            feedback: true
-            conversion: {event: played, within: 24h}
-
-            """, to: "campaigns/weekend.yaml")
+        try place.writeWeekend("conversion: {event: played, within: 24h}")
         let validated = try place.fanfare("validate", "campaigns/weekend.yaml")
         try #require(validated.status == 0, "\(validated.errors)\(validated.output)")
         let run = try place.fanfare("run", "weekend", "--occurrence", "1", "--yes")

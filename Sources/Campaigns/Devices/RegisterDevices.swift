@@ -100,6 +100,27 @@ package struct RegisterDevices: Sendable {
     }
 }
 
+/// The response to a registration: the fields of the device, and the installation's new secret if it was asked for.
+package struct RegistrationResult: Codable, Hashable, Sendable {
+    package var device: DeviceResult
+    package var secret: String?
+
+    private enum CodingKeys: String, CodingKey { case secret }
+
+    package init(_ device: DeviceResult) { self.device = device }
+
+    package init(from decoder: any Decoder) throws {
+        device = try DeviceResult(from: decoder)
+        secret = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent(String.self, forKey: .secret)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        try device.encode(to: encoder)
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encodeIfPresent(secret, forKey: .secret)
+    }
+}
+
 /// Splits a body that arrives in pieces into lines, each with a device, and collects the lines into a batch.
 package struct DeviceLines {
     /// The maximum number of lines in one transaction. The limit is low because pushes in progress wait for the

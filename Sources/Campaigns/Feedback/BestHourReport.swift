@@ -39,12 +39,8 @@ package struct BestHourReport: Codable, Hashable, Sendable {
         (ownHour, usualHour) = (FeedbackReport.Share(own), FeedbackReport.Share(usual))
         isFinal = look.isFinal
         lookedAtSeconds = look.counted?.within.components.seconds ?? 0
-        if let found = RateDifference(own, minus: usual, z: look.z) {
-            difference = FeedbackReport.Share.percent(found.difference)
-            low = FeedbackReport.Share.percent(found.interval.lowerBound)
-            high = FeedbackReport.Share.percent(found.interval.upperBound)
-        }
-        detectable = RateDifference.detectable(own, usual, z: look.z).map(FeedbackReport.Share.percent)
+        let points = PercentagePoints(own, minus: usual, z: look.z)
+        (difference, low, high, detectable) = (points.difference, points.low, points.high, points.detectable)
         summary = ""
         summary = sentence
     }

@@ -115,14 +115,28 @@ package struct GoalReport: Codable, Hashable, Sendable {
         if hasHoldout {
             self.heldOut = FeedbackReport.Share(heldOut)
             heldOutValue = hasValue ? Double(arms.heldOut.valueMicros) / 1e6 : nil
-            if let found = RateDifference(treated, minus: heldOut, z: look.z) {
-                difference = FeedbackReport.Share.percent(found.difference)
-                low = FeedbackReport.Share.percent(found.interval.lowerBound)
-                high = FeedbackReport.Share.percent(found.interval.upperBound)
-            }
-            detectable = RateDifference.detectable(treated, heldOut, z: look.z).map(FeedbackReport.Share.percent)
+            let points = PercentagePoints(treated, minus: heldOut, z: look.z)
+            (difference, low, high, detectable) = (points.difference, points.low, points.high, points.detectable)
         }
         summary = GoalText(self).summary
+    }
+}
+
+/// The difference of two shares in percentage points. The interval is Newcombe's.
+struct PercentagePoints {
+    /// Absent if a group has no devices.
+    private(set) var difference: Double?
+    private(set) var low: Double?
+    private(set) var high: Double?
+    /// The smallest difference that such groups show, see ``RateDifference/detectable(_:_:z:)``.
+    let detectable: Double?
+
+    init(_ first: Proportion, minus second: Proportion, z: Double) {
+        detectable = RateDifference.detectable(first, second, z: z).map(FeedbackReport.Share.percent)
+        guard let found = RateDifference(first, minus: second, z: z) else { return }
+        difference = FeedbackReport.Share.percent(found.difference)
+        low = FeedbackReport.Share.percent(found.interval.lowerBound)
+        high = FeedbackReport.Share.percent(found.interval.upperBound)
     }
 }
 

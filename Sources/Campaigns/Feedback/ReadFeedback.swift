@@ -5,6 +5,9 @@ package import Store
 /// Reads what people did with the pushes of a run.
 package struct ReadFeedback: Sendable {
     private static let alertsOffWithin: Duration = .seconds(86_400)
+    /// The maximum number of buttons in a report, those with the most taps. An app has a few; more of them are a
+    /// mistake or an attack.
+    private static let actionsMax = 20
 
     private let store: any FeedbackLog
 
@@ -31,11 +34,9 @@ package struct ReadFeedback: Sendable {
             report.variantsSummary = VariantComparison(groups, isEarly: Self.isEarly(run, now)).summary
         }
         let hasHoldout = campaign.holdoutPercent ?? 0 > 0
-        let look = { (goal: FeedbackGoal) in FeedbackLook(goal, run, now: now) }
-        let conversion = campaign.conversion.map {
-            look(FeedbackGoal(kind: .converted, name: $0.event, within: $0.within))
-        }
-        let alertsOff = hasHoldout ? look(FeedbackGoal(kind: .alertsOff, within: Self.alertsOffWithin)) : nil
+        let conversion = Self.conversion(run, now)
+        let alertsOff =
+            hasHoldout ? FeedbackLook(FeedbackGoal(kind: .alertsOff, within: Self.alertsOffWithin), run, now: now) : nil
         let bestHour = BestHourReport.look(at: run, now: now)
         let goals = [conversion, alertsOff, bestHour].compactMap { $0?.counted }
         let arms = goals.isEmpty ? [:] : try await store.feedbackArms(ofRun: run.id, goals)
@@ -49,10 +50,6 @@ package struct ReadFeedback: Sendable {
         }
         return report
     }
-
-    /// The maximum number of buttons in a report, those with the most taps. An app has a few; more of them are a
-    /// mistake or an attack.
-    private static let actionsMax = 20
 
     /// Whether most people may still open the push, so that its opens are looked at several times.
     private static func isEarly(_ run: Run, _ now: Timestamp) -> Bool {
@@ -75,13 +72,17 @@ package struct ReadFeedback: Sendable {
     /// Returns how many of the devices that were not held out reached the goal of the campaign. `nil` without a goal,
     /// before the first figures, and if the run's outcomes were pruned. Reads all deliveries of the run.
     func goal(of run: Run, now: Timestamp) async throws -> FeedbackReport.Share? {
-        guard let conversion = run.definition.campaign.conversion,
-            let goal = FeedbackLook(
-                FeedbackGoal(kind: .converted, name: conversion.event, within: conversion.within), run, now: now
-            ).counted,
+        guard let goal = Self.conversion(run, now)?.counted,
             let arms = try await store.feedbackArms(ofRun: run.id, [goal])[goal]
         else { return nil }
         return FeedbackReport.Share(Proportion(arms.treated.reached, of: arms.treated.devices))
+    }
+
+    /// Returns the look at the goal of the campaign, or `nil` without a goal.
+    private static func conversion(_ run: Run, _ now: Timestamp) -> FeedbackLook? {
+        run.definition.campaign.conversion.map {
+            FeedbackLook(FeedbackGoal(kind: .converted, name: $0.event, within: $0.within), run, now: now)
+        }
     }
 
     private static func counts(

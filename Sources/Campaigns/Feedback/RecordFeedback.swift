@@ -91,8 +91,8 @@ package struct RecordFeedback: Sendable {
             number += batch.count
             // The reports waited in the file. Most clocks are right, so the usual wait is that of the file.
             age = age ?? Self.wait(batch, until: clock.now())
-            try await record(numbered, sent: clock.now() - (age ?? .zero), into: &result, from: .backend { _ in true })
-            {
+            let sent = clock.now() - (age ?? .zero)
+            try await record(numbered, sent: sent, into: &result, from: .backend { _ in true }) {
                 try await store.recordFeedback($0)
             }
         }

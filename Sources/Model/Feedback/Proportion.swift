@@ -49,13 +49,6 @@ package struct RateDifference: Hashable, Sendable {
         interval = difference - below...difference + above
     }
 
-    /// Returns the same for two groups that have been seen. The base is the share of both together, and never 0: a rare
-    /// event that no held-out device had is not one that every holdout can see.
-    package static func detectable(_ first: Proportion, _ second: Proportion, z: Double) -> Double? {
-        let base = Double(first.count + second.count + 1) / Double(first.total + second.total + 2)
-        return detectable(treated: first.total, heldOut: second.total, base: base, z: z)
-    }
-
     /// Whether the interval leaves out no difference.
     package var isCertain: Bool { !interval.contains(0) }
 
@@ -73,5 +66,12 @@ package struct RateDifference: Hashable, Sendable {
         let power = 0.841_621_233_572_914
         let variance = base * (1 - base) * (1 / Double(treated) + 1 / Double(heldOut))
         return min(1, (z + power) * variance.squareRoot())
+    }
+
+    /// Returns the same for two groups that have been seen. The base is the share of both together, and never 0: a rare
+    /// event that no held-out device had is not one that every holdout can see.
+    package static func detectable(_ first: Proportion, _ second: Proportion, z: Double) -> Double? {
+        let base = Double(first.count + second.count + 1) / Double(first.total + second.total + 2)
+        return detectable(treated: first.total, heldOut: second.total, base: base, z: z)
     }
 }

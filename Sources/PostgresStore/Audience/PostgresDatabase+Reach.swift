@@ -90,14 +90,7 @@ private struct ReachRows {
             ORDER BY device.id
             """
         guard inBatches else { return try db.each(.once(sql), values: selection.values, body: body) }
-        try db.execute(.once("DECLARE audience NO SCROLL CURSOR FOR \(sql)"), values: selection.values)
-        while true {
-            let rows = try db.rows(.once("FETCH \(Self.batchRows) FROM audience"), values: [])
-            for row in rows { try body(row) }
-            try afterBatch()
-            if rows.isEmpty { break }
-        }
-        try db.run("CLOSE audience")
+        try db.eachInBatches(sql, values: selection.values, of: Self.batchRows, body, afterBatch: afterBatch)
     }
 }
 

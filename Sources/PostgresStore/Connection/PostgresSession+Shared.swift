@@ -24,6 +24,22 @@ extension PostgresSession: SQLSession {
         try each(statement, values: values.map(Self.value), body: body)
     }
 
+    /// Calls `body` for each row as ``each(_:values:body:)`` does, but reads some rows at a time. So `body` and
+    /// `afterBatch` may execute other statements.
+    func eachInBatches(
+        _ query: String, values: [any SQLValue], of size: Int, _ body: (PostgresRow) throws -> Void,
+        afterBatch: () throws -> Void = {}
+    ) throws {
+        try execute(.once("DECLARE batches NO SCROLL CURSOR FOR \(query)"), values: values)
+        while true {
+            let rows = try self.rows(.once("FETCH \(size) FROM batches"), values: [])
+            for row in rows { try body(row) }
+            try afterBatch()
+            if rows.isEmpty { break }
+        }
+        try run("CLOSE batches")
+    }
+
     package func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws {
         _ = try pipeline { batch in
             for values in rows { batch.add(statement, values: values.map(Self.value)) }

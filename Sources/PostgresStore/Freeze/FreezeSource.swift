@@ -42,14 +42,7 @@ struct FreezeSource {
     /// Reads the rows as they arrive, or in batches if the decision about a device executes other statements.
     private func each(_ audience: FreezeAudience, _ body: (PostgresRow) throws -> Void) throws {
         guard audience.readsOpens else { return try db.each(audience.query, values: audience.values, body: body) }
-        try db.execute(
-            .once("DECLARE audience NO SCROLL CURSOR FOR \(audience.query.text)"), values: audience.values)
-        while true {
-            let rows = try db.rows(.once("FETCH \(Self.firstBatchRows) FROM audience"), values: [])
-            for row in rows { try body(row) }
-            if rows.isEmpty { break }
-        }
-        try db.run("CLOSE audience")
+        try db.eachInBatches(audience.query.text, values: audience.values, of: Self.firstBatchRows, body)
     }
 
     /// Returns `nil` if the delivery is already written.

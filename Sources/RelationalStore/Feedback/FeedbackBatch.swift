@@ -27,9 +27,8 @@ struct FeedbackBatch<Session: SQLSession> {
         devices.known = Set(
             try db.all(
                 """
-                SELECT id FROM device WHERE id \(Session.dialect.isAny(1))
-                    AND (status_reason IS NULL OR status_reason <> $2)
-                """, named, StoredDevice.removedReason
+                SELECT id FROM device WHERE id \(Session.dialect.isAny(1)) AND \(Session.dialect.isNotRemoved)
+                """, named
             ) { try $0.int64(0) })
         for (topic, ids) in installations {
             let rows = try db.all(
@@ -91,15 +90,6 @@ struct FeedbackBatch<Session: SQLSession> {
         ["bigint", "bigint", "smallint", "text", "bigint", "bigint", "bigint", "bigint", "bigint"]
     }
 
-    /// The sum of the stored value and the new one. It stops at the largest number in place of an error.
-    private static var addedValues: String {
-        let (old, new) = ("feedback_count.value_micros", "excluded.value_micros")
-        let most = SQLDialect.valueMax
-        return Session.dialect.word(
-            "CAST(max(-\(most), min(\(most), \(old) + \(new))) AS INTEGER)",
-            "CAST(greatest(-\(most), least(\(most), CAST(\(old) AS numeric) + \(new))) AS bigint)")
-    }
-
     /// Adds the new events of pushes to the counts of their runs.
     private func write(_ cells: [FeedbackRows.Cell: FeedbackRows.Sum]) throws {
         try db.execute(
@@ -108,7 +98,7 @@ struct FeedbackBatch<Session: SQLSession> {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             ON CONFLICT (run_id, kind, name, variant, locale_index, minute) DO UPDATE SET
                 events = feedback_count.events + excluded.events,
-                value_micros = \(Self.addedValues)
+                value_micros = \(Session.dialect.sumOfValues("feedback_count.value_micros", "excluded.value_micros"))
             """,
             each: cells.map { cell, sum in
                 [
@@ -139,91 +129,6 @@ struct FeedbackBatch<Session: SQLSession> {
     }
 }
 
-/// Counts what the devices of a run did, by arm.
-struct FeedbackArmsCount {
-    private let run: Run
-    private let goals: [FeedbackGoal]
-
-    init(_ run: Run, _ goals: [FeedbackGoal]) {
-        self.run = run
-        self.goals = goals
-    }
-
-    /// Counts every device of the frozen audience that is still in the store, whatever became of its push: what a
-    /// removed device did is no longer known. A device belongs to the arm that the split gives it.
-    func count<Session: SQLSession>(_ db: Session) throws -> [FeedbackGoal: FeedbackArms] {
-        let campaign = run.definition.campaign
-        let split = CampaignSplit(campaign)
-        var none = FeedbackArms()
-        none.variants = campaign.variants.map { _ in FeedbackArms.Arm() }
-        let hasBestHour = run.definition.bestHours != nil
-        var arms = goals.map { _ in none }
-        let dialect = Session.dialect
-        // Only a split by user needs the device.
-        let user = campaign.dedupe == .user ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
-        var values: [any SQLValue] = [run.startedAt ?? run.createdAt]
-        let columns = goals.map { goal in self.columns(goal, &values, dialect) }
-        // The stage that decides on the variant of the rest chose its devices' variants at random. The rest got one
-        // variant.
-        let deciding = campaign.decidingStage
-        try db.each(
-            .once(
-                """
-                SELECT \((["sent.device_id", "CAST(\(user) AS text)", "sent.stage"] + columns).joined(separator: ", "))
-                FROM \(dialect.deliveries(of: run.id, as: "sent")) WHERE \(dialect.isOf(run: run.id, "sent"))
-                    AND EXISTS (
-                        SELECT 1 FROM device WHERE device.id = sent.device_id
-                            AND (device.status_reason IS NULL OR device.status_reason <> '\(StoredDevice.removedReason)')
-                    )
-                """), values: values
-        ) { row in
-            let device = split.number(of: try row.int64(0), user: try row.textOrNil(1))
-            let (isHeldOut, variant) = (split.isHeldOut(device), split.variant(of: device))
-            let stage = try row.intOrNil(2)
-            let isCompared = deciding == nil || stage == deciding
-            for index in goals.indices {
-                let isReached = try row.bool(3 + 2 * index)
-                let value = try row.int64OrNil(4 + 2 * index) ?? 0
-                if isHeldOut {
-                    arms[index].heldOut.add(isReached, value)
-                } else {
-                    arms[index].treated.add(isReached, value)
-                    if let variant, isCompared { arms[index].variants[variant].add(isReached, value) }
-                    if hasBestHour {
-                        let half: WritableKeyPath<FeedbackArms, FeedbackArms.Arm> =
-                            split.getsOwnHour(device) ? \.ownHour : \.usualHour
-                        arms[index][keyPath: half].add(isReached, value)
-                    }
-                }
-            }
-        }
-        return Dictionary(zip(goals, arms)) { first, _ in first }
-    }
-
-    /// Returns whether a device reached a goal, and the sum of its values. `$1` is the start of the run.
-    private func columns(_ goal: FeedbackGoal, _ values: inout [any SQLValue], _ dialect: SQLDialect) -> String {
-        let first = values.count + 1
-        values += [goal.kind.rawValue, goal.name, Int64(goal.within / .milliseconds(1))] as [any SQLValue]
-        let push = goal.kind.isAboutPush ? "AND event.run_id = \(run.id) " : ""
-        let done = """
-            FROM feedback_event AS event
-            WHERE event.device_id = sent.device_id \(push)AND event.kind = $\(first) AND event.name = $\(first + 1)
-                AND event.happened_at >= coalesce(sent.wave, $1)
-                AND event.happened_at < coalesce(sent.wave, $1) + $\(first + 2)
-            """
-        let sum = SQLDialect.sumOfValues("event.value_micros", dialect)
-        return "EXISTS (SELECT 1 \(done)), (SELECT \(sum) \(done))"
-    }
-}
-
-extension FeedbackArms.Arm {
-    fileprivate mutating func add(_ isReached: Bool, _ value: Int64) {
-        devices += 1
-        if isReached { reached += 1 }
-        valueMicros = valueMicros.saturatingSum(value)
-    }
-}
-
 extension SQLSession {
     /// Copies the events of a device that is about to be deleted.
     package func inheritFeedback(of gone: Int64, by kept: Int64) throws {
@@ -238,12 +143,26 @@ extension SQLSession {
 }
 
 extension SQLDialect {
-    /// The largest sum of values, in millionths. Sums stop there, so that no report of an app makes a run unreadable.
-    fileprivate static let valueMax: Int64 = 9_000_000_000_000_000_000
+    /// The condition that no person removed a device. Its reports were deleted, and no new ones are about it.
+    var isNotRemoved: String {
+        "(device.status_reason IS NULL OR device.status_reason <> '\(StoredDevice.removedReason)')"
+    }
 
-    fileprivate static func sumOfValues(_ column: String, _ dialect: SQLDialect) -> String {
-        dialect.word(
-            "CAST(max(-\(valueMax), min(\(valueMax), total(\(column)))) AS INTEGER)",
-            "CAST(greatest(-\(valueMax), least(\(valueMax), coalesce(sum(\(column)), 0))) AS bigint)")
+    /// Returns an expression for the sum of a column of values, 0 for no rows.
+    func sumOfValues(_ column: String) -> String { limited(word("total(\(column))", "coalesce(sum(\(column)), 0)")) }
+
+    /// Returns an expression for the sum of two values.
+    fileprivate func sumOfValues(_ first: String, _ second: String) -> String {
+        limited(word("\(first) + \(second)", "CAST(\(first) AS numeric) + \(second)"))
+    }
+
+    /// The largest sum of values, in millionths. Sums stop there, so that no report of an app makes a run unreadable.
+    private static var valueMax: Int64 { 9_000_000_000_000_000_000 }
+
+    private func limited(_ sum: String) -> String {
+        let most = Self.valueMax
+        return word(
+            "CAST(max(-\(most), min(\(most), \(sum))) AS INTEGER)",
+            "CAST(greatest(-\(most), least(\(most), \(sum))) AS bigint)")
     }
 }

@@ -64,6 +64,11 @@ struct FeedbackRows {
     struct Sum {
         var events = 0
         var valueMicros: Int64 = 0
+
+        fileprivate mutating func add(_ value: Int64) {
+            events += 1
+            valueMicros = valueMicros.saturatingSum(value)
+        }
     }
 
     private(set) var verdicts: [FeedbackVerdict] = []
@@ -123,9 +128,7 @@ struct FeedbackRows {
             let cell = Cell(
                 run: key.run, kind: key.kind, name: key.name, variant: push?.variant ?? -1, locale: push?.locale ?? -1,
                 minute: push?.sentAt.map { FeedbackMinute.of(event.at - $0) } ?? 0)
-            cells[cell, default: Sum()].events += 1
-            let sum = cells[cell, default: Sum()].valueMicros
-            cells[cell, default: Sum()].valueMicros = sum.saturatingSum(event.valueMicros ?? 0)
+            cells[cell, default: Sum()].add(event.valueMicros ?? 0)
         }
     }
 

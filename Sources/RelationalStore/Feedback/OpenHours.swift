@@ -82,14 +82,21 @@ final class OpenHours<Session: SQLSession> {
     /// Returns a query for opens in order of device. `$2` and `$3` are the time in which they must have happened. An
     /// open that was received later does not count, so that the same opens count when a freeze is repeated.
     private static func text(where condition: String, limit: Int) -> String {
+        """
+        SELECT device_id, \(SQLDialect.openQuarter) AS quarter FROM feedback_event
+        WHERE \(condition) AND \(SQLDialect.isOpen) ORDER BY device_id LIMIT \(limit)
+        """
+    }
+}
+
+extension SQLDialect {
+    fileprivate static var openQuarter: String { "happened_at / \(BestHour.quarterMs)" }
+
+    /// The condition that an event is an open between `$2` and `$3`. The plus keeps the engine from the index by time,
+    /// which would need a sort.
+    fileprivate static var isOpen: String {
         let kinds = FeedbackKind.opens.map { "\($0.rawValue)" }.joined(separator: ", ")
-        // The plus keeps the engine from the index by time, which would need a sort.
-        return """
-            SELECT device_id, happened_at / \(BestHour.quarterMs) AS quarter FROM feedback_event
-            WHERE \(condition) AND kind IN (\(kinds)) AND happened_at >= $2 AND happened_at < $3
-                AND +received_at < $3
-            ORDER BY device_id LIMIT \(limit)
-            """
+        return "kind IN (\(kinds)) AND happened_at >= $2 AND happened_at < $3 AND +received_at < $3"
     }
 }
 
@@ -111,9 +118,8 @@ extension SQLSession {
     func opens(of device: Int64, _ span: Range<Timestamp>) throws -> [Int64] {
         try all(
             """
-            SELECT DISTINCT happened_at / \(BestHour.quarterMs) FROM feedback_event
-            WHERE device_id = $1 AND kind IN (\(FeedbackKind.opens.map { "\($0.rawValue)" }.joined(separator: ", ")))
-                AND happened_at >= $2 AND happened_at < $3 AND received_at < $3
+            SELECT DISTINCT \(SQLDialect.openQuarter) FROM feedback_event
+            WHERE device_id = $1 AND \(SQLDialect.isOpen)
             """, device, span.lowerBound, span.upperBound
         ) { try $0.int64(0) }
     }

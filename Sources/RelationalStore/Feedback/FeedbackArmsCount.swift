@@ -1,0 +1,83 @@
+import Model
+import Store
+
+/// Counts what the devices of a run did, by arm.
+struct FeedbackArmsCount {
+    private let run: Run
+    private let goals: [FeedbackGoal]
+
+    init(_ run: Run, _ goals: [FeedbackGoal]) {
+        self.run = run
+        self.goals = goals
+    }
+
+    /// Counts every device of the frozen audience that is still in the store, whatever became of its push: what a
+    /// removed device did is no longer known. A device belongs to the arm that the split gives it.
+    func count<Session: SQLSession>(_ db: Session) throws -> [FeedbackGoal: FeedbackArms] {
+        let campaign = run.definition.campaign
+        let split = CampaignSplit(campaign)
+        var none = FeedbackArms()
+        none.variants = campaign.variants.map { _ in FeedbackArms.Arm() }
+        let hasBestHour = run.definition.bestHours != nil
+        var arms = goals.map { _ in none }
+        let dialect = Session.dialect
+        // Only a split by user needs the device.
+        let user = campaign.dedupe == .user ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
+        var values: [any SQLValue] = [run.startedAt ?? run.createdAt]
+        let columns = goals.map { goal in self.columns(goal, &values, dialect) }
+        // The stage that decides on the variant of the rest chose its devices' variants at random. The rest got one
+        // variant.
+        let deciding = campaign.decidingStage
+        try db.each(
+            .once(
+                """
+                SELECT \((["sent.device_id", "CAST(\(user) AS text)", "sent.stage"] + columns).joined(separator: ", "))
+                FROM \(dialect.deliveries(of: run.id, as: "sent")) WHERE \(dialect.isOf(run: run.id, "sent"))
+                    AND EXISTS (SELECT 1 FROM device WHERE device.id = sent.device_id AND \(dialect.isNotRemoved))
+                """), values: values
+        ) { row in
+            let device = split.number(of: try row.int64(0), user: try row.textOrNil(1))
+            let (isHeldOut, variant) = (split.isHeldOut(device), split.variant(of: device))
+            let stage = try row.intOrNil(2)
+            let isCompared = deciding == nil || stage == deciding
+            for index in goals.indices {
+                let isReached = try row.bool(3 + 2 * index)
+                let value = try row.int64OrNil(4 + 2 * index) ?? 0
+                if isHeldOut {
+                    arms[index].heldOut.add(isReached, value)
+                } else {
+                    arms[index].treated.add(isReached, value)
+                    if let variant, isCompared { arms[index].variants[variant].add(isReached, value) }
+                    if hasBestHour {
+                        let half: WritableKeyPath<FeedbackArms, FeedbackArms.Arm> =
+                            split.getsOwnHour(device) ? \.ownHour : \.usualHour
+                        arms[index][keyPath: half].add(isReached, value)
+                    }
+                }
+            }
+        }
+        return Dictionary(zip(goals, arms)) { first, _ in first }
+    }
+
+    /// Returns whether a device reached a goal, and the sum of its values. `$1` is the start of the run.
+    private func columns(_ goal: FeedbackGoal, _ values: inout [any SQLValue], _ dialect: SQLDialect) -> String {
+        let first = values.count + 1
+        values += [goal.kind.rawValue, goal.name, Int64(goal.within / .milliseconds(1))] as [any SQLValue]
+        let push = goal.kind.isAboutPush ? "AND event.run_id = \(run.id) " : ""
+        let done = """
+            FROM feedback_event AS event
+            WHERE event.device_id = sent.device_id \(push)AND event.kind = $\(first) AND event.name = $\(first + 1)
+                AND event.happened_at >= coalesce(sent.wave, $1)
+                AND event.happened_at < coalesce(sent.wave, $1) + $\(first + 2)
+            """
+        return "EXISTS (SELECT 1 \(done)), (SELECT \(dialect.sumOfValues("event.value_micros")) \(done))"
+    }
+}
+
+extension FeedbackArms.Arm {
+    fileprivate mutating func add(_ isReached: Bool, _ value: Int64) {
+        devices += 1
+        if isReached { reached += 1 }
+        valueMicros = valueMicros.saturatingSum(value)
+    }
+}
