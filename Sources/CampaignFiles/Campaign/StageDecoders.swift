@@ -32,9 +32,9 @@ extension ValueDecoder where Value == Stage {
             let rule = VariantRule(by: reader[keys.by] ?? .opens, undecided: reader[keys.undecided] ?? .wait)
             guard let share = reader[keys.share], let after = reader[keys.after] else { return nil }
             if !(0.01..<100).contains(share) {
-                reader.collector.error(
-                    "share is not between 0.01% and 100%", "keep some devices for the rest, for example share: 20%",
-                    at: reader.keyLocation("share") ?? reader.location)
+                StageReader.refuse(
+                    "share", "share is not between 0.01% and 100%",
+                    "keep some devices for the rest, for example share: 20%", reader)
             }
             return Stage(.share(share), hold: after, decides: rule)
         }
@@ -101,7 +101,7 @@ private enum StageReader {
         }
     }
 
-    private static func refuse(_ key: String, _ what: String, _ advice: String, _ reader: ObjectReader) {
+    fileprivate static func refuse(_ key: String, _ what: String, _ advice: String, _ reader: ObjectReader) {
         reader.collector.error(what, advice, at: reader.keyLocation(key) ?? reader.location)
     }
 

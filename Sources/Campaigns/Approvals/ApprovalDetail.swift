@@ -102,9 +102,7 @@ private struct ApprovalFacts {
         }
         add("holdout", campaign.holdoutPercent.map { "\($0)%" })
         add("feedback", campaign.feedback.map { $0.arrivalsPercent.map { "opens, arrivals of \($0)%" } ?? "opens" })
-        add(
-            "best hour",
-            definition.bestHours.map { "\(ClockHour.text($0.lowerBound)) to \(ClockHour.text($0.upperBound))" })
+        add("best hour", definition.bestHours.map(ClockHour.text))
         add("conversion", campaign.conversion.map { "\($0.event) within \(WrittenDuration.text($0.within))" })
         add("dedupe", campaign.dedupe?.rawValue)
         for variant in campaign.variants {

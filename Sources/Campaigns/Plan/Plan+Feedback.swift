@@ -4,7 +4,7 @@ import Platform
 
 extension Plan {
     /// The share that does something without the push, for the forecast of what a holdout can see.
-    private static let usualShare = 0.05
+    static let usualShare = 0.05
 
     /// What the run will tell about people: the size of the reference, and the difference that the holdout can see.
     /// `nil` if the campaign asks for neither.
@@ -36,7 +36,7 @@ extension Plan {
         guard let hours = definition.bestHours, let found = reach.bestHour else { return nil }
         let days = WrittenDuration.text(BestHour.history)
         let usual = ClockHour.text(found.usual.hour)
-        let band = "\(ClockHour.text(hours.lowerBound)) to \(ClockHour.text(hours.upperBound))"
+        let band = ClockHour.text(hours)
         guard found.usual.basis == .app else {
             return
                 "\(band); no opens in these hours were reported in the last \(days), so each device gets the push at "
@@ -57,5 +57,7 @@ extension Plan {
 
 /// An hour of the day as people write it, such as `09:00`.
 package enum ClockHour {
+    package static func text(_ hours: Range<Int>) -> String { "\(text(hours.lowerBound)) to \(text(hours.upperBound))" }
+
     package static func text(_ hour: Int) -> String { hour < 10 ? "0\(hour):00" : "\(hour):00" }
 }

@@ -28,9 +28,6 @@ package struct PlannedStage: Hashable, Sendable {
         package var devices: Int
     }
 
-    /// The expected share of opens, for the forecast of what the comparison can show.
-    private static let usualShare = 0.05
-
     package var isRest: Bool { stage.members == .rest }
     /// Whether the stage has too few devices to pass automatically, so that a person must decide.
     package var isTooSmall: Bool { !isRest && devices.count < answersNeeded }
@@ -70,7 +67,7 @@ package struct PlannedStage: Hashable, Sendable {
     package var detectable: Double? {
         let smallest = byVariant.map(\.devices).sorted().prefix(2)
         guard smallest.count == 2 else { return nil }
-        return RateDifference.detectable(treated: smallest[0], heldOut: smallest[1], base: Self.usualShare)
+        return RateDifference.detectable(treated: smallest[0], heldOut: smallest[1], base: Plan.usualShare)
     }
 
     /// The stage in words, such as `12 devices: en 10, de 2`, and what the stage needs to pass.

@@ -14,7 +14,7 @@ struct HourSummary {
             let zone = waves.zone(named: device.record.timeZone)
         else { return nil }
         let turn = zone.wall(at: hour.wave).description.suffix(5)
-        let allowed = "allowed hours \(ClockHour.text(band.lowerBound)) to \(ClockHour.text(band.upperBound))"
+        let allowed = "allowed hours \(ClockHour.text(band))"
         return "the push was due at \(turn) by the device's clock: \(reason(waves, band)), \(allowed)"
     }
 
