@@ -34,6 +34,11 @@ final class PushConnection: RequestHandler {
     private var early: [Int32: Decision] = [:]
     /// The last stream of the last GOAWAY. Higher streams are not processed.
     private var lastStream = Int32.max
+    /// The highest stream with a complete request.
+    private var newestStream: Int32 = 0
+    /// The debug data of a GOAWAY that permits all streams. A final one with the true last stream follows when no
+    /// stream is open. Without it, nghttp2 would end the connection, and requests on their way would be lost.
+    private var finalGoAway: [UInt8]?
     /// Whether nothing is written any more.
     private var isSilent = false
     private var isConnected = false
@@ -89,6 +94,7 @@ final class PushConnection: RequestHandler {
 
     func received(_ request: IncomingRequest) {
         guard !isTurnedAway, !isSilent else { return }
+        newestStream = max(newestStream, request.stream)
         token = DeviceTokenShape.decode(path: request[.path], into: tokenRoom)
         guard request.stream <= lastStream else { return state.passOver(request, on: self) }
         let decision = state.decide(request, on: self)
@@ -102,6 +108,7 @@ final class PushConnection: RequestHandler {
     }
 
     func closed(_ request: IncomingRequest, isDone: Bool) {
+        defer { goAwayFinally() }
         guard !isDone || state.followsRequests, let mark = RequestMark(request) else { return }
         if !isDone, mark.outcome == .accepted || mark.outcome == .refused { state.answerLost(mark.sequence) }
         state.finished(mark.sequence)
@@ -243,6 +250,7 @@ extension PushConnection {
     /// count as accepted.
     private func goAway(_ last: Int32, _ debugData: [UInt8]) {
         lastStream = min(lastStream, last)
+        finalGoAway = lastStream == .max ? debugData : nil
         connection.goAway(lastStream: lastStream, debugData: debugData)
         for request in connection.openRequests where request.stream > lastStream && !request.hasResponse {
             guard let mark = RequestMark(request), mark.outcome == .accepted || mark.outcome == .acceptedAndLost else {
@@ -251,6 +259,11 @@ extension PushConnection {
             state.withdraw(mark.sequence, isAnswerLost: mark.outcome == .acceptedAndLost)
             RequestMark(sequence: mark.sequence, outcome: .untouched).write(to: request)
         }
+    }
+
+    private func goAwayFinally() {
+        guard !isOver, connection.openStreams == 0, let finalGoAway else { return }
+        goAway(newestStream, finalGoAway)
     }
 
     func lastStream(of last: FaultAction.LastStream, at stream: Int32) -> Int32 {
