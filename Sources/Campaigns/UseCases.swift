@@ -38,8 +38,10 @@ package struct UseCases: Sendable {
     /// - Parameters:
     ///   - diagnosis: the checks of the installation. `nil` in a process that is no service.
     ///   - tools: the means to change the configuration and the keys. `nil` in a process that is no service.
+    ///   - isSending: returns whether this process sends a run. Reports of apps are then set aside.
     package init(
         store: any AllRoles, senders: SenderFolder, clock: WallClock,
+        isSending: @escaping @Sendable () -> Bool = { false },
         diagnosis: (@Sendable () -> DiagnoseInstallation)? = nil, tools: SetupTools? = nil,
         configuration: @escaping @Sendable () -> Configuration
     ) {
@@ -53,7 +55,7 @@ package struct UseCases: Sendable {
             try await store.registerDevices(records, reading: true, now: clock.now())
         }
         feedbackQueue = CommitQueue("reports", batchMax: 2_000, waitingMax: 50_000) { batches in
-            try await RecordFeedback.recorded(batches, in: store)
+            try await RecordFeedback.recorded(batches, in: store, isSending: isSending())
         }
         deviceCounts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock)
         audienceValues = CachedAudienceValues(store: store, countQueue: countQueue, clock: clock)

@@ -91,7 +91,7 @@ package final class SQLiteFileStore: RelationalStore {
                 if try pool.read(Schema.isOlder), let sender = livingSender() {
                     throw StoreError.migrating(path, under: sender)
                 }
-                try Schema.migrate(pool, path: path)
+                try Schema.migrate(pool, path: path, tell: tell)
                 try place.require()
                 if !access.isForMove { try pool.read { try MoveMarks.requireUsable($0, isReading: false) } }
                 departed = try pool.read(MoveMarks.departure)

@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
@@ -121,6 +122,49 @@ import Testing
         ] { #expect(text.contains(line + "\n"), "\(line)") }
         daemon.signal(SIGTERM)
         _ = try daemon.finish()
+    }
+
+    @Test func `reports that come while a run is sent survive a kill, and count once`() throws {
+        let place = try place()
+        let references = try references(place)
+        let made = try place.fanfare("tokens", "create", "app", "--role", "registrar", "--json").output
+        let token = String(try #require(made.firstMatch(of: /fanfare_[\w-]+/)).0)
+        var daemon = try RunningProgram(["serve"], in: place.folder)
+        try daemon.wait { daemon.errors.contains("files read") }
+        let address = try #require(daemon.errors.firstMatch(of: /address=(127\.0\.0\.1:\d+)/)).1
+        let lines = references.prefix(40).enumerated().map { number, reference in
+            #"{"id":"\#(Self.id(number))","type":"opened","ref":"\#(reference)"}"#
+        }
+        let report = { (lines: ArraySlice<String>) in
+            try LocalPage.post("http://\(address)/api/v1/events", lines.joined(separator: "\n"), token: token)
+        }
+        #expect(try report(lines.prefix(10)).contains(#""recorded" : 10"#))
+        // The rest is never answered, so that the run is sent for as long as the daemon lives.
+        let sent = place.simulator.counts().requests
+        place.simulator.setFaults([FaultRule(when: .always, action: .silence)])
+        let run = try place.fanfare("run", "weekend", "--occurrence", "2", "--yes", "--again", "--no-wait")
+        #expect(run.status == 0, "\(run.errors)")
+        try daemon.wait { place.simulator.counts().requests > sent }
+        // Ten of them were counted before, and ten are sent twice.
+        for _ in 0..<2 { #expect(try report(lines.prefix(30)).contains(#""recorded" : 30"#)) }
+        let queue = try place.patientQueue()
+        let waiting = { try queue.read { try Int.fetchOne($0, sql: "SELECT sum(events) FROM waiting_feedback") } }
+        let counted = { try queue.read { try Int.fetchOne($0, sql: "SELECT sum(events) FROM feedback_count") } }
+        #expect(try waiting() == 60 && counted() == 10)
+        daemon.signal(SIGKILL)
+        _ = try daemon.finish()
+        #expect(try waiting() == 60 && counted() == 10)
+        place.simulator.setFaults([])
+        daemon = try RunningProgram(["serve"], in: place.folder)
+        try daemon.wait { (try? waiting()) == .some(nil) && daemon.errors.contains("run ended") }
+        #expect(try counted() == 30)
+        #expect(try queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM feedback_event") } == 30)
+        daemon.signal(SIGTERM)
+        #expect(try daemon.finish().status == 0)
+        // An export has what waits, too.
+        try queue.close()
+        let rows = try place.fanfare("export", "events", "--format", "csv", "-o", "csv").output
+        #expect(rows.contains("30 rows"), "\(rows)")
     }
 
     /// Everything in a report comes out of the exported tables, as pandas and DuckDB read them.

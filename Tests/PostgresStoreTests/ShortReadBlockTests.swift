@@ -21,6 +21,11 @@ struct `Short reads on a server` {
     /// Other sessions of the database may be counted as well: the least of so many counts is the read's own.
     private static let counts = 3
 
+    private static let opens = (1...20).map { number in
+        FeedbackEvent(
+            source: .push(run: 1, device: number), kind: .opened, id: (high: 0, low: 0), at: noon, receivedAt: noon)
+    }
+
     private typealias Read = @Sendable (PostgresDatabase) async throws -> Void
 
     /// Every short read that could touch many rows, by the name of its function.
@@ -64,6 +69,10 @@ struct `Short reads on a server` {
         ("remaining", { _ = try await $0.claim(1, by: "a", now: noon) }), ("holds", { _ = try await $0.holds(of: 1) }),
         ("waits", { _ = try await $0.waits(of: 1, now: noon) }), ("stages", { _ = try await $0.stages(of: 1) }),
         ("stops", { _ = try await $0.stops() }),
+        ("setFeedbackAside", { _ = try await $0.setFeedbackAside(opens) }),
+        ("waitingFeedback", { _ = try await $0.waitingFeedback() }),
+        ("recordWaitingFeedback", { try await $0.recordWaitingFeedback() }),
+        ("recordFeedback", { _ = try await $0.recordFeedback(opens) }),
         ("firstFeedback", { _ = try await $0.firstFeedback() }),
         ("installation", { _ = try await $0.installation(secretHash: []) }),
         ("segmentUsers", { _ = try await $0.segmentUsers(of: ["a"]) }),

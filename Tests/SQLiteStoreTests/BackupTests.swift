@@ -129,7 +129,9 @@ struct BackupTests {
             let store = try SQLiteFileStore(path: path)
             _ = try await store.importDevices([try record(1)], now: noon)
             let next = Schema.migrations + ["ALTER TABLE segment ADD COLUMN note TEXT"]
-            try Schema.migrate(store.pool, path: path, next)
+            var told: [String] = []
+            try Schema.migrate(store.pool, path: path, next) { told.append($0) }
+            #expect(told.count == 1 && told.first?.contains("copying it to a backup") == true)
             let version = try await store.read { try Int.fetchOne($0, sql: "PRAGMA user_version") }
             #expect(version == Schema.version + 1)
             #expect(try await store.deviceCounts().map(\.count) == [1])

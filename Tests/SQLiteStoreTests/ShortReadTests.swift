@@ -59,6 +59,10 @@ import Testing
         ("takeOverLeases", { _ = try await $0.takeOverLeases(of: 1, besides: nil) }),
         ("remaining", { _ = try await $0.claim(1, by: "a", now: noon) }), ("holds", { _ = try await $0.holds(of: 1) }),
         ("waits", { _ = try await $0.waits(of: 1, now: noon) }), ("stops", { _ = try await $0.stops() }),
+        ("setFeedbackAside", { _ = try await $0.setFeedbackAside(opens) }),
+        ("waitingFeedback", { _ = try await $0.waitingFeedback() }),
+        ("recordWaitingFeedback", { try await $0.recordWaitingFeedback() }),
+        ("recordFeedback", { _ = try await $0.recordFeedback(opens) }),
         ("firstFeedback", { _ = try await $0.firstFeedback() }),
         ("installation", { _ = try await $0.installation(secretHash: []) }),
         ("segmentUsers", { _ = try await $0.segmentUsers(of: ["a"]) }),
@@ -67,6 +71,13 @@ import Testing
         ("isEmpty", { _ = try await $0.isEmpty() }), ("observation", { _ = try await $0.observation(now: noon) }),
         ("size", { _ = try await $0.size() }),
     ]
+
+    /// As many as one request can have.
+    private static let opens = (1...1_000).map { number in
+        FeedbackEvent(
+            source: .push(run: 1, device: Int64(number) * 200), kind: .opened, id: (high: 0, low: 0), at: noon,
+            receivedAt: noon)
+    }
 
     /// Reads by one unique key, or of tables with a few rows.
     private static let byKey: Set = [

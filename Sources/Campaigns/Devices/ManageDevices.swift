@@ -4,9 +4,9 @@ package import Store
 
 /// Finds, exports and prunes devices.
 package struct ManageDevices: Sendable {
-    private let store: any DeviceRegistry & AuditLog
+    private let store: any DeviceRegistry & AuditLog & FeedbackLog
 
-    package init(store: any DeviceRegistry & AuditLog) {
+    package init(store: any DeviceRegistry & AuditLog & FeedbackLog) {
         self.store = store
     }
 
@@ -59,6 +59,8 @@ package struct ManageDevices: Sendable {
     /// Deletes one device on request. A device that recently got background pushes keeps an empty row, so that a new
     /// registration does not reset its silent budget.
     package func remove(_ device: Int64, by actor: Actor, now: Timestamp) async throws -> DeviceRemovalResult {
+        // Reports that wait name the device, too.
+        try await store.recordWaitingFeedback()
         guard let removal = try await store.removeDevice(device, now: now, by: actor) else {
             throw StoreError.noSuchDevice(device)
         }

@@ -88,6 +88,7 @@ package struct ExportData: Sendable {
     }
 
     private func events(_ writing: inout Writing, _ now: Timestamp) async throws {
+        try await store.recordWaitingFeedback()
         guard var start = try await firstDay(of: writing.question) else { return }
         while start <= now {
             let end = start + Self.day

@@ -65,10 +65,13 @@ package struct RecordFeedback: Sendable {
     }
 
     /// Records the events of several requests in one transaction, and returns the verdicts of each request.
+    ///
+    /// - Parameter isSending: whether the events are set aside, because this process sends a run.
     static func recorded(
-        _ requests: [[FeedbackEvent]], in store: any FeedbackLog
+        _ requests: [[FeedbackEvent]], in store: any FeedbackLog, isSending: Bool
     ) async throws -> [[FeedbackVerdict]] {
-        var verdicts = try await store.recordFeedback(requests.flatMap(\.self))[...]
+        let events = requests.flatMap(\.self)
+        var verdicts = try await isSending ? store.setFeedbackAside(events)[...] : store.recordFeedback(events)[...]
         return requests.map { request in
             defer { verdicts = verdicts.dropFirst(request.count) }
             return Array(verdicts.prefix(request.count))

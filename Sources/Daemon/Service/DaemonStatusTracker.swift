@@ -78,6 +78,9 @@ final class DaemonStatusTracker: Sendable {
     var feeds: [ReadyCampaign] { state.withLock { $0.feeds } }
     var names: [String] { state.withLock { $0.agenda.names } }
 
+    /// Whether this process has a run to send.
+    var isSending: Bool { state.withLock { !$0.inHand.isEmpty } }
+
     var status: DaemonStatus {
         state.withLock { state in
             var status = state.status

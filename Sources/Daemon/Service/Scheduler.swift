@@ -74,6 +74,7 @@ package struct Scheduler: Sendable {
     let brake: @Sendable () -> Configuration.VolumeBrake?
     let feeds: FeedWatch
     private let maintenance: Maintenance
+    private let waitingFeedback: WaitingFeedbackRecorder
 
     /// - Parameters:
     ///   - web: fetches the feeds.
@@ -106,6 +107,9 @@ package struct Scheduler: Sendable {
         maintenance = Maintenance(
             store: store, actor: actor, retention: retention, approvals: approvals, clock: clock,
             sleepMax: intervals.sleepMax, logger: logger)
+        waitingFeedback = WaitingFeedbackRecorder(store: store, clock: clock, lookEvery: intervals.lookEvery) {
+            [tracker] in tracker.isSending
+        }
     }
 
     /// The current status of the daemon.
@@ -113,6 +117,8 @@ package struct Scheduler: Sendable {
 
     /// Whether this daemon starts what is due. Only one daemon of a store does so.
     package var isCoordinator: Bool { tracker.isCoordinator }
+    /// Whether this process has a run to send.
+    package var isSending: Bool { tracker.isSending }
     package var stopsInForce: StopOrders { senders.knownStops }
 
     /// Whether the daemon's loop has run recently. `false` means that a part of the daemon hangs.
@@ -146,6 +152,7 @@ package struct Scheduler: Sendable {
                 if store.isShared { group.addTask { try await recoverLost() } }
                 group.addTask { try await heartbeat() }
                 group.addTask { await execute(runs) }
+                group.addTask { try await supervisor.keep(.feedback) { try await waitingFeedback.run() } }
                 defer { launches.finish() }
                 // An error of any part ends all parts, see DaemonEnd.
                 while try await group.next() != nil {}

@@ -14,6 +14,8 @@ package enum DaemonPart: String, Hashable, Sendable, CaseIterable {
     case schedules
     case feeds
     case maintenance
+    /// Records reports of apps that were set aside.
+    case feedback
     /// Finds runs that wait for a sender, and the stops in force.
     case runs
     /// Recovers what dead senders left in flight.

@@ -40,10 +40,11 @@ extension PostgresSession: SQLSession {
         try run("CLOSE batches")
     }
 
-    package func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws {
-        _ = try pipeline { batch in
+    @discardableResult
+    package func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws -> [Int] {
+        try pipeline { batch in
             for values in rows { batch.add(statement, values: values.map(Self.value)) }
-        }
+        }.map(\.affected)
     }
 
     package var goesByCallersClock: Bool { time == .caller }

@@ -11,6 +11,7 @@ enum Schema {
         ProvenFirstSchema.sql(.postgres), SavedPlanSchema.sql(.postgres),
         ApprovalNoteSchema.sql(.postgres), InvitationSchema.sql(.postgres) + OccurrenceValueSchema.sql(.postgres),
         FeedbackSchema.sql(.postgres), InstallationSecretSchema.sql(.postgres) + FeedbackViewSchema.sql(.postgres),
+        WaitingFeedbackSchema.sql(.postgres),
     ]
 
     static var version: Int { migrations.count }

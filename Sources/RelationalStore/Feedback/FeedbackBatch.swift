@@ -10,84 +10,35 @@ struct FeedbackBatch<Session: SQLSession> {
     /// Returns an index that is stored as a number, -1 for none.
     static func index(_ number: Int) -> Int? { number < 0 ? nil : number }
 
-    func record(_ events: [FeedbackEvent]) throws -> [FeedbackVerdict] {
-        var rows = FeedbackRows(events, try devices(of: events), runs: try runs(of: events))
+    func record(
+        _ events: [FeedbackEvent], _ sources: FeedbackSources, as rows: FeedbackRows
+    ) throws -> [FeedbackVerdict] {
+        var rows = rows
         try insert(&rows, events)
-        for (run, places) in rows.written() {
-            rows.count(places, events, try pushes(of: run, to: places.map { rows.keys[$0].device }))
-        }
+        rows.markUnknown(try db.unknownDevices(among: rows.unwrittenDevices), events, sources)
+        for (run, places) in rows.written() { rows.count(places, events, sources.runs[run] ?? [:]) }
         try write(rows.cells)
         return rows.verdicts
-    }
-
-    private func devices(of events: [FeedbackEvent]) throws -> FeedbackDevices {
-        var (named, installations) = FeedbackDevices.named(by: events)
-        var devices = FeedbackDevices()
-        named.sort()
-        devices.known = Set(
-            try db.all(
-                """
-                SELECT id FROM device WHERE id \(Session.dialect.isAny(1)) AND \(Session.dialect.isNotRemoved)
-                """, named
-            ) { try $0.int64(0) })
-        for (topic, ids) in installations {
-            let rows = try db.all(
-                """
-                SELECT device.installation_id, device.id FROM device
-                WHERE device.topic_id = (SELECT id FROM topic WHERE name = $1)
-                    AND device.installation_id \(Session.dialect.isAny(2))
-                """, topic, ids.filter(Session.dialect.canHold).sorted()
-            ) { (try $0.text(0), try $0.int64(1)) }
-            devices.installations[topic] = Dictionary(rows) { first, _ in first }
-        }
-        return devices
-    }
-
-    private func runs(of events: [FeedbackEvent]) throws -> Set<Int64> {
-        let named = Set(events.compactMap { if case .push(let run, _) = $0.source { run } else { nil } })
-        guard !named.isEmpty else { return [] }
-        return Set(
-            try db.all("SELECT id FROM run WHERE id \(Session.dialect.isAny(1))", named.sorted()) {
-                try $0.int64(0)
-            })
     }
 
     /// Inserts the rows that are not there yet, and marks them.
     private func insert(_ rows: inout FeedbackRows, _ events: [FeedbackEvent]) throws {
         guard !rows.keys.isEmpty else { return }
-        let into = """
+        let values = rows.keys.indices.map { place -> [any SQLValue] in
+            let (key, event) = (rows.keys[place], events[rows.events[place]])
+            return [
+                key.device, key.run, key.kind, key.name, key.idHigh, key.idLow, event.valueMicros, event.at,
+                event.receivedAt,
+            ]
+        }
+        let written = try db.execute(
+            """
             INSERT INTO feedback_event (
                 device_id, run_id, kind, name, id_high, id_low, value_micros, happened_at, received_at)
-            """
-        // SQLite keeps the statement prepared. On PostgreSQL each row would be a round trip.
-        if case .sqlite = Session.dialect {
-            let statement: SQLStatement = "\(into) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING"
-            for place in rows.keys.indices {
-                let (key, event) = (rows.keys[place], events[rows.events[place]])
-                let values: [any SQLValue] = [
-                    key.device, key.run, key.kind, key.name, key.idHigh, key.idLow, event.valueMicros, event.at,
-                    event.receivedAt,
-                ]
-                if try db.execute(statement, values: values) > 0 { rows.mark(place) }
-            }
-            return
-        }
-        let columns = Self.types.enumerated().map { "(value ->> \($0))::\($1)" }
-        let written = try db.all(
-            """
-            \(into) SELECT \(columns.joined(separator: ", ")) FROM jsonb_array_elements($1::jsonb) AS given (value)
-            ON CONFLICT DO NOTHING RETURNING device_id, run_id, kind, name, id_high, id_low
-            """, rows.json(events)
-        ) { row in
-            FeedbackKey(
-                device: try row.int64(0), run: try row.int64(1), kind: try row.int64(2), name: try row.text(3),
-                idHigh: try row.int64(4), idLow: try row.int64(5))
-        }
-        rows.mark(Set(written))
-    }
-
-    private static var types: [String] {
-        ["bigint", "bigint", "smallint", "text", "bigint", "bigint", "bigint", "bigint", "bigint"]
+            SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 FROM device
+            WHERE device.id = $1 AND \(Session.dialect.isNotRemoved) ON CONFLICT DO NOTHING
+            """, each: values)
+        for (place, count) in written.enumerated() where count > 0 { rows.mark(place) }
     }
 
     /// Adds the new events of pushes to the counts of their runs.
@@ -105,27 +56,6 @@ struct FeedbackBatch<Session: SQLSession> {
                     cell.run, cell.kind, cell.name, cell.variant, cell.locale, cell.minute, sum.events, sum.valueMicros,
                 ] as [any SQLValue]
             })
-    }
-
-    /// Returns the deliveries of a run to devices. Empty if the run's outcomes by device were pruned.
-    private func pushes(of run: Int64, to devices: [Int64]) throws -> [Int64: FeedbackRows.Push] {
-        guard try db.hasDeliveries(of: run) else { return [:] }
-        let rows = try db.all(
-            .once(
-                """
-                SELECT device_id, variant, locale_index, state, changed_at FROM \(Session.dialect.deliveries(of: run))
-                WHERE \(Session.dialect.isOf(run: run)) AND device_id \(Session.dialect.isAny(1))
-                """), values: [devices]
-        ) { row in
-            let isSettled = DeliveryState(code: try row.int64(3)) != .pending
-            return (
-                try row.int64(0),
-                FeedbackRows.Push(
-                    variant: try row.intOrNil(1), locale: try row.intOrNil(2),
-                    sentAt: isSettled ? try row.timestamp(4) : nil)
-            )
-        }
-        return Dictionary(rows) { first, _ in first }
     }
 }
 

@@ -11,37 +11,6 @@ struct FeedbackKey: Hashable {
     var idLow: Int64
 }
 
-/// The devices that a batch of events names.
-struct FeedbackDevices {
-    /// The devices of pushes that the store has.
-    var known: Set<Int64> = []
-    /// The devices by topic and installation.
-    var installations: [String: [String: Int64]] = [:]
-
-    /// Returns what the store must look up.
-    static func named(
-        by events: [FeedbackEvent]
-    ) -> (devices: [Int64], installations: [String: Set<String>]) {
-        var devices: [Int64] = []
-        var installations: [String: Set<String>] = [:]
-        devices.reserveCapacity(events.count)
-        for event in events {
-            switch event.source {
-            case .push(_, let device): devices.append(device)
-            case .installation(let id, let topic): installations[topic, default: []].insert(id)
-            }
-        }
-        return (devices, installations)
-    }
-
-    func device(of source: FeedbackEvent.Source) -> Int64? {
-        switch source {
-        case .push(_, let device): known.contains(device) ? device : nil
-        case .installation(let id, let topic): installations[topic]?[id]
-        }
-    }
-}
-
 /// The rows of a batch of events, in the order of the table. It has no type parameter, so that each operation on a row
 /// is compiled for it: thousands of rows are recorded per second while pushes are sent.
 struct FeedbackRows {
@@ -77,7 +46,7 @@ struct FeedbackRows {
     private(set) var events: [Int] = []
     private(set) var cells: [Cell: Sum] = [:]
 
-    init(_ given: [FeedbackEvent], _ devices: FeedbackDevices, runs: Set<Int64>) {
+    init(_ given: [FeedbackEvent], _ sources: FeedbackSources) {
         var rows: [(key: FeedbackKey, event: Int)] = []
         var seen: Set<FeedbackKey> = []
         verdicts.reserveCapacity(given.count)
@@ -85,11 +54,11 @@ struct FeedbackRows {
         seen.reserveCapacity(given.count)
         for (index, event) in given.enumerated() {
             let run: Int64 = if case .push(let run, _) = event.source { run } else { 0 }
-            guard let device = devices.device(of: event.source) else {
+            guard let device = sources.device(of: event.source) else {
                 verdicts.append(.unknownDevice)
                 continue
             }
-            guard run == 0 || runs.contains(run) else {
+            guard run == 0 || sources.runs[run] != nil else {
                 verdicts.append(.unknownPush)
                 continue
             }
@@ -107,8 +76,23 @@ struct FeedbackRows {
     /// Marks a row that was not there before.
     mutating func mark(_ place: Int) { verdicts[events[place]] = .recorded }
 
-    mutating func mark(_ written: Set<FeedbackKey>) {
-        for place in keys.indices where written.contains(keys[place]) { mark(place) }
+    mutating func markAll() {
+        for place in keys.indices { mark(place) }
+    }
+
+    /// The devices of the rows that were not written, in order. Such a row was there before, or its device is unknown.
+    var unwrittenDevices: [Int64] {
+        keys.indices.lazy.filter { verdicts[events[$0]] != .recorded }.map { keys[$0].device }
+    }
+
+    /// Marks all events of the devices that the store does not have.
+    mutating func markUnknown(_ devices: Set<Int64>, _ given: [FeedbackEvent], _ sources: FeedbackSources) {
+        guard !devices.isEmpty else { return }
+        for (index, event) in given.enumerated() {
+            if let device = sources.device(of: event.source), devices.contains(device) {
+                verdicts[index] = .unknownDevice
+            }
+        }
     }
 
     /// Returns the new rows of pushes by run.
@@ -130,17 +114,5 @@ struct FeedbackRows {
                 minute: push?.sentAt.map { FeedbackMinute.of(event.at - $0) } ?? 0)
             cells[cell, default: Sum()].add(event.valueMicros ?? 0)
         }
-    }
-
-    /// Returns the rows as a JSON array of arrays.
-    func json(_ given: [FeedbackEvent]) -> String {
-        let rows = keys.indices.map { place in
-            let (key, event) = (keys[place], given[events[place]])
-            let value = event.valueMicros.map(String.init) ?? "null"
-            let times = "\(event.at.milliseconds),\(event.receivedAt.milliseconds)"
-            return "[\(key.device),\(key.run),\(key.kind),\(JSONEscaping.quoted(key.name)),\(key.idHigh),\(key.idLow),"
-                + "\(value),\(times)]"
-        }
-        return "[\(rows.joined(separator: ","))]"
     }
 }

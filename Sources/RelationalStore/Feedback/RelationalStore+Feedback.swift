@@ -3,10 +3,16 @@ package import Store
 
 extension RelationalStore {
     package func recordFeedback(_ events: [FeedbackEvent]) async throws -> [FeedbackVerdict] {
+        try await recordFeedback(events, .durable)
+    }
+
+    func recordFeedback(_ events: [FeedbackEvent], _ promise: WritePromise) async throws -> [FeedbackVerdict] {
         guard !events.isEmpty else { return [] }
-        return try await transaction(.durable) { db in
+        let sources = try await snapshot(.short) { try $0.feedbackSources(events) }
+        let rows = FeedbackRows(events, sources)
+        return try await transaction(promise) { db in
             try db.lock(table: "feedback_event")
-            return try FeedbackBatch(db).record(events)
+            return try FeedbackBatch(db).record(events, sources, as: rows)
         }
     }
 

@@ -22,8 +22,9 @@ package protocol SQLSession: SendableMetatype {
     /// Calls `body` for each row as it arrives, for results too large for memory.
     func each(_ statement: SQLStatement, values: [any SQLValue], body: (Fields) throws -> Void) throws
 
-    /// Executes one statement for each row of values, in one round trip.
-    func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws
+    /// Executes one statement for each row of values, in one round trip. Returns the number of rows that each changed.
+    @discardableResult
+    func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws -> [Int]
 
     /// Whether times come from the caller's clock; see ``RelationalStore/goesByCallersClock``.
     var goesByCallersClock: Bool { get }

@@ -13,16 +13,26 @@ enum Schema {
         SavedPlanSchema.sql(.sqlite), ApprovalNoteSchema.sql(.sqlite),
         InvitationSchema.sql(.sqlite) + OccurrenceValueSchema.sql(.sqlite), FeedbackSchema.sql(.sqlite),
         InstallationSecretSchema.sql(.sqlite) + FeedbackViewSchema.sql(.sqlite),
+        WaitingFeedbackSchema.sql(.sqlite),
     ]
 
     static var version: Int { migrations.count }
 
     /// Applies the missing migrations, each in a separate transaction; safe if two processes start together. A store
     /// that has data to lose is first copied beside itself. If the copy fails, the store stays as it was.
-    static func migrate(_ pool: DatabasePool, path: String, _ migrations: [String] = migrations) throws {
+    ///
+    /// - Parameter tell: receives a message before the copy, which may take minutes.
+    static func migrate(
+        _ pool: DatabasePool, path: String, _ migrations: [String] = migrations, tell: (String) -> Void = { _ in }
+    ) throws {
         let found = try pool.read(version)
         if found == 0 { try makeShrinkable(pool) }
-        if found > 0, found < migrations.count { try backUp(pool, path: path, version: found) }
+        if found > 0, found < migrations.count {
+            tell(
+                "the store is from an older version of Fanfare: copying it to a backup beside it before the upgrade; "
+                    + "that takes about 20 s for each gigabyte")
+            try backUp(pool, path: path, version: found)
+        }
         for (index, sql) in migrations.enumerated() {
             try pool.write { db in
                 guard try version(db) <= index else { return }

@@ -29,8 +29,16 @@ extension Database: SQLSession {
         while try rows.step() { try body(fields) }
     }
 
-    package func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws {
-        for values in rows { _ = try execute(statement, values: values) }
+    @discardableResult
+    package func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws -> [Int] {
+        guard let count = rows.first?.count else { return [] }
+        let prepared = try RowStatement(self, statement)
+        let parameters = prepared.parameters(count)
+        return try rows.map { values in
+            for (value, parameter) in zip(values, parameters) { try prepared.bind(value.argument, parameter) }
+            try prepared.run()
+            return prepared.changes
+        }
     }
 
     package var goesByCallersClock: Bool { true }
@@ -112,14 +120,17 @@ extension Database: SQLSession {
 extension RowStatement {
     /// Binds the values of `$1`, `$2` and so on.
     func bind(_ values: [any SQLValue]) throws {
-        for (index, value) in values.enumerated() { try bind(value.argument, parameter("$\(index + 1)")) }
+        for (value, parameter) in zip(values, parameters(values.count)) { try bind(value.argument, parameter) }
     }
+
+    /// Returns the parameters `$1`, `$2` and so on, for statements that run many times.
+    fileprivate func parameters(_ count: Int) -> [Parameter] { (0..<count).map { parameter("$\($0 + 1)") } }
 
     /// Binds one value.
     ///
     /// - Parameter parameter: 0 if the statement's text uses the value only on the other engine. The value is then
     ///   skipped.
-    private func bind(_ argument: SQLArgument, _ parameter: Parameter) throws {
+    fileprivate func bind(_ argument: SQLArgument, _ parameter: Parameter) throws {
         guard parameter > 0 else { return }
         switch argument {
         case .integer(let value): try bind(value, parameter)

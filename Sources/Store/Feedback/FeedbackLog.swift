@@ -11,6 +11,19 @@ package protocol FeedbackLog: Sendable {
     /// same id of the same device.
     func recordFeedback(_ events: [FeedbackEvent]) async throws -> [FeedbackVerdict]
 
+    /// Stores events that are recorded later, and returns the verdict on each, in order. They are durable on return.
+    /// While a run is sent, this costs the store much less than ``recordFeedback(_:)``.
+    ///
+    /// An event counts once, however often it is set aside: the verdict of a repeated one is then `recorded`.
+    func setFeedbackAside(_ events: [FeedbackEvent]) async throws -> [FeedbackVerdict]
+
+    /// Returns how many events wait to be recorded; `nil` if none do.
+    func waitingFeedback() async throws -> WaitingFeedback?
+
+    /// Records the events that wait. A crash before its end loses no event and counts none twice. Several processes may
+    /// do this at the same time.
+    func recordWaitingFeedback() async throws
+
     /// Returns the counts of a run's events.
     func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell]
 
@@ -79,6 +92,18 @@ package struct FeedbackEvent: Hashable, Sendable {
         self.valueMicros = valueMicros
         self.at = at
         self.receivedAt = receivedAt
+    }
+}
+
+/// Events that wait to be recorded.
+package struct WaitingFeedback: Hashable, Sendable {
+    package var events: Int
+    /// When the first of them was received.
+    package var since: Timestamp
+
+    package init(events: Int, since: Timestamp) {
+        self.events = events
+        self.since = since
     }
 }
 

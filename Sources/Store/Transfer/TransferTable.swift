@@ -73,13 +73,14 @@ extension TransferTable {
         feedItem,
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
         provenFirst, savedPlan, occurrenceValues, feedbackEvent, feedbackCount,
-        installationSecret,
+        installationSecret, waitingFeedback,
     ]
 
     /// The tables whose ids a store assigns. Each id is assigned only once.
     package static let numbered = [
         "topic", "device", "segment", "run", "outcome_summary", "clock_step", "feed_item", "webhook_message",
         "access_token", "approval", "pending_change", "saved_plan", "lease", "delivery_profile",
+        "waiting_feedback",
     ]
 
     package static let run = TransferTable(
@@ -296,6 +297,11 @@ extension TransferTable {
 
     private static let installationSecret = TransferTable(
         "installation_secret", key: ["device_id": .integer], ["secret_hash": .bytes, "made_at": .integer])
+
+    private static let waitingFeedback = TransferTable(
+        "waiting_feedback", key: ["id": .integer], ["received_at": .integer, "events": .integer, "packed": .bytes],
+        // Each row holds up to some thousand events.
+        batchRows: 20)
 
     private static let pendingChange = TransferTable(
         "pending_change", key: ["id": .integer],

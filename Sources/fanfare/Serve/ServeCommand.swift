@@ -61,7 +61,7 @@ struct ServeCommand: AsyncParsableCommand {
         credentials.look()
         let environment = ProcessInfo.processInfo.environment
         let cases = UseCases(
-            store: store, senders: session.senders, clock: clock,
+            store: store, senders: session.senders, clock: clock, isSending: { daemon.isSending },
             diagnosis: {
                 DiagnoseInstallation(
                     source: source, environment: environment, probes: .ofThisProcess, now: clock.now())

@@ -75,6 +75,52 @@ extension DeviceRegistryContract {
             #expect(try await store.removeFeedback(receivedBefore: noon) == 0)
             #expect(try await store.removeFeedback(receivedBefore: noon + .seconds(601)) == 1)
         }
+        Promise("reports that are set aside count once they are recorded, like any others") { store in
+            let run = try await sent(store, devices: 3)
+            let first = [
+                opened(run, 1), opened(run, 1, id: 2), opened(run, 2, .action, name: "save"), opened(run, 99),
+                opened(run + 1, 2), converted("install-3", id: 7, value: 4_990_000), converted("install-9", id: 1),
+            ]
+            #expect(try await store.waitingFeedback() == nil)
+            #expect(
+                try await store.setFeedbackAside(first) == [
+                    .recorded, .repeated, .recorded, .unknownDevice, .unknownPush, .recorded, .unknownDevice,
+                ])
+            #expect(try await store.setFeedbackAside([opened(run, 99)]) == [.unknownDevice])
+            // A report that waits already, and one that is recorded meanwhile.
+            #expect(try await store.setFeedbackAside([opened(run, 1, at: noon + .seconds(200))]) == [.recorded])
+            #expect(try await store.recordFeedback([opened(run, 2, .action, name: "save")]) == [.recorded])
+            #expect(
+                try await store.waitingFeedback() == WaitingFeedback(events: 4, since: noon + .seconds(90)))
+            #expect(try await store.feedbackCounts(ofRun: run).map(\.events) == [1])
+            // The store cannot know a device any more that was removed meanwhile.
+            #expect(try await store.setFeedbackAside([opened(run, 3)]) == [.recorded])
+            _ = try await store.removeDevice(3, now: noon, by: "test")
+            try await store.recordWaitingFeedback()
+            #expect(try await store.waitingFeedback() == nil)
+            let counts = try await store.feedbackCounts(ofRun: run)
+            #expect(counts.map(\.kind) == [.opened, .action] && counts.map(\.events) == [1, 1])
+            #expect(counts.map(\.minute) == [1, 1])
+            let found = Collected<StoredFeedback>()
+            try await store.feedback(receivedIn: noon..<noon + .seconds(86_400)) { found.add($0) }
+            #expect(found.all.map(\.device).sorted() == [1, 2])
+            try await store.recordWaitingFeedback()
+            #expect(try await store.feedbackCounts(ofRun: run) == counts)
+        }
+        Promise("thousands of reports that were set aside are recorded in order, and none twice") { store in
+            let run = try await sent(store, devices: 900)
+            for kind in [FeedbackKind.opened, .dismissed, .opened] {
+                let events = (1...900).shuffled().map { opened(run, Int64($0), kind) }
+                #expect(try await store.setFeedbackAside(events).allSatisfy { $0 == .recorded })
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<3 { group.addTask { try await store.recordWaitingFeedback() } }
+                try await group.waitForAll()
+            }
+            let counts = try await store.feedbackCounts(ofRun: run)
+            #expect(counts.map(\.kind) == [.opened, .dismissed] && counts.map(\.events) == [900, 900])
+            #expect(try await store.waitingFeedback() == nil)
+        }
         Promise("an installation has one secret, which leaves the store with its device") { store in
             _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
             let (first, second) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))

@@ -1,0 +1,28 @@
+import Model
+import Store
+
+/// Records the reports of apps that were set aside while a run was sent, so that they appear in reports. It does so
+/// after the run, or when they have waited for ``waitMax``.
+struct WaitingFeedbackRecorder: Sendable {
+    /// The longest wait of a report. The longer it is, the more reports change the same pages of the store.
+    static let waitMax: Duration = .seconds(60)
+
+    let store: any FeedbackLog
+    let clock: WallClock
+    let lookEvery: Duration
+    let isSending: @Sendable () -> Bool
+
+    /// Works until the task is cancelled.
+    func run() async throws {
+        while !Task.isCancelled {
+            if try await isDue() { try await store.recordWaitingFeedback() }
+            await clock.sleep(lookEvery)
+        }
+    }
+
+    private func isDue() async throws -> Bool {
+        guard let waiting = try await store.waitingFeedback() else { return false }
+        // A wait that is negative means that the clock was set back.
+        return !isSending() || !(.zero..<Self.waitMax).contains(clock.now() - waiting.since)
+    }
+}
