@@ -165,6 +165,15 @@ import Testing
         try queue.close()
         let rows = try place.fanfare("export", "events", "--format", "csv", "-o", "csv").output
         #expect(rows.contains("30 rows"), "\(rows)")
+        // Nothing goes to where another person's link leads.
+        for name in ["linked", "elsewhere"] {
+            try FileManager.default.createDirectory(atPath: place.folder.file(name), withIntermediateDirectories: true)
+        }
+        try FileManager.default.createSymbolicLink(
+            atPath: place.folder.file("linked/events"), withDestinationPath: place.folder.file("elsewhere"))
+        let linked = try place.fanfare("export", "events", "-o", "linked")
+        #expect(linked.status != 0 && linked.errors.contains("linked/events is a symbolic link"), "\(linked.errors)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.folder.file("elsewhere")) == [])
     }
 
     /// Everything in a report comes out of the exported tables, as pandas and DuckDB read them.

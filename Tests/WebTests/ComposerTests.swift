@@ -234,6 +234,18 @@ struct ComposerTests {
             let page = try await scene.page(Self.page, as: .author)
             #expect(page.text.contains("The key loc_key refers to texts that the app translates."))
             #expect(page.text.contains("id=\"template-new-podcast\""))
+            // Two templates.
+            for name in ["new-podcast", "short"] {
+                try scene.folder.write(
+                    "template: \(name)\nalert: {en: {title: New}}\n", to: "templates/\(name).yaml")
+            }
+            try scene.folder.write(
+                Self.commented
+                    + "variants: {a: {weight: 1, template: new-podcast}, b: {weight: 1, template: short}}\n",
+                to: "campaigns/new-podcast.yaml")
+            let variants = try await scene.page(Self.page, as: .author)
+            #expect(variants.text.contains("have their own templates, and the form shows one"), "\(variants.text)")
+            #expect(variants.text.contains("id=\"template-short\""))
         }
     }
 

@@ -88,7 +88,8 @@ package struct ComposedFiles: Sendable {
             return "The form is for notifications that people read. This campaign sends a push of the type \(kind)."
         }
         if campaign["variants"] != nil {
-            return "The form shows one template, but variants in this campaign names several."
+            return
+                "The variants of this campaign have their own templates, and the form shows one. Edit the files here."
         }
         if let key = template["alert"]?.keys.first(where: { TemplateFields.appKeys.contains($0) }) {
             return "The form is for texts in the file. The key \(key) refers to texts that the app translates."

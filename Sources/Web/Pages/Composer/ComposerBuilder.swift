@@ -126,7 +126,8 @@ struct ComposerBuilder: Sendable {
     }
 
     private func files(of page: CampaignPage) -> ComposedFiles? {
-        guard page.files.count == 2, page.files.allSatisfy(\.hasText) else { return nil }
+        // A campaign with variants has further templates.
+        guard page.files.count >= 2, page.files.prefix(2).allSatisfy(\.hasText) else { return nil }
         return ComposedFiles(campaign: page.files[0].text, template: page.files[1].text)
     }
 

@@ -86,6 +86,7 @@ private final class ExportedFile: ExportData.Target {
 
     init(folder: String, name: String, isSecret: Bool) throws {
         path = "\(folder)/\(name)"
+        try Self.requireNoLink(folder, name)
         let parent = (path as NSString).deletingLastPathComponent
         do {
             try FileManager.default.createDirectory(
@@ -97,6 +98,16 @@ private final class ExportedFile: ExportData.Target {
             writer = try OutputPath(path).open(mode: 0o600, isSecret ? .closedToOthers : .asFound)
         } catch {
             throw Failure(.cannotMake, "cannot write \(path): \(error); check the folder and its permissions")
+        }
+    }
+
+    /// Throws if a folder below the export's folder is a link: the data would go to another place.
+    private static func requireNoLink(_ folder: String, _ name: String) throws {
+        var place = folder
+        for part in name.split(separator: "/").dropLast() {
+            place += "/\(part)"
+            guard (try? FileManager.default.destinationOfSymbolicLink(atPath: place)) != nil else { continue }
+            throw Failure(.cannotMake, "\(place) is a symbolic link; remove it, or name another folder with -o")
         }
     }
 
