@@ -31,25 +31,35 @@ extension RelationalStore {
     }
 
     package func recordWaitingFeedback() async throws {
+        var last: Int64 = 0
+        var unreadable: Int64?
         while true {
-            let rows = try await snapshot(.short) { try $0.waitingFeedback() }
-            guard !rows.isEmpty else { return }
+            let after = last
+            let rows = try await snapshot(.short) { try $0.waitingFeedback(after: after) }
+            guard let end = rows.map(\.id).max() else { break }
+            last = end
             var events: [FeedbackEvent] = []
+            var read: [Int64] = []
             for row in rows {
+                // One row that cannot be read does not stop the others.
                 guard let found = FeedbackPacking.unpack(row.packed) else {
-                    throw StoreError.corrupt(
-                        path: path, reason: "the reports in row \(row.id) of waiting_feedback cannot be read")
+                    unreadable = row.id
+                    continue
                 }
                 events += found
+                read.append(row.id)
             }
             try await record(events)
             // The rows go last: what a crash has recorded by then is not recorded again.
+            let ids = read
             try await transaction(.quick) { db in
-                _ = try db.execute(
-                    "DELETE FROM waiting_feedback WHERE id \(Session.dialect.isAny(1))", rows.map(\.id))
+                _ = try db.execute("DELETE FROM waiting_feedback WHERE id \(Session.dialect.isAny(1))", ids)
             }
             try Task.checkCancellation()
         }
+        guard let unreadable else { return }
+        throw StoreError.corrupt(
+            path: path, reason: "the reports in row \(unreadable) of waiting_feedback cannot be read")
     }
 
     /// Records events in the order of the table, so that a transaction changes few pages.
@@ -75,10 +85,11 @@ private enum WaitingFeedbackLimits {
 }
 
 extension SQLSession {
-    /// Returns the first rows of waiting events, at least one if there is one.
-    fileprivate func waitingFeedback() throws -> [(id: Int64, packed: [UInt8])] {
+    /// Returns the first rows of waiting events after a row, at least one if there is one.
+    fileprivate func waitingFeedback(after last: Int64) throws -> [(id: Int64, packed: [UInt8])] {
         let rows = try all(
-            "SELECT id, events FROM waiting_feedback ORDER BY id LIMIT \(WaitingFeedbackLimits.rows)"
+            "SELECT id, events FROM waiting_feedback WHERE id > $1 ORDER BY id LIMIT \(WaitingFeedbackLimits.rows)",
+            last
         ) { (id: try $0.int64(0), events: try $0.int(1)) }
         var events = 0
         let ids = rows.prefix { row in
