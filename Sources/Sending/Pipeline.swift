@@ -8,6 +8,7 @@ package import Store
 
 /// The operations that sending a run needs from a store.
 package typealias SendingStore = DeliveryQueue & RunLog & RunOwnership & AuditLog & StopLog & OutcomeReader
+    & FeedbackLog
 
 /// The pipeline that sends a run, from its frozen definition to its last outcome:
 ///
@@ -353,6 +354,7 @@ extension Pipeline {
         request.hasWaves = run.definition.campaign.schedule?.zone == .recipient
         request.caps = CapRequest(run, caps: sender.frequencyCaps)
         request.stages = run.isTest ? 0 : run.definition.campaign.stages?.count ?? 0
+        request.goesByFeedback = request.hasStages && run.definition.campaign.goesByFeedback
         request.decidingStage = run.isTest ? nil : run.definition.campaign.decidingStage
         if store.isShared, let pace = run.definition.campaign.pace {
             request.paces.append(SharedPace(name: "run \(run.id)", pace: pace))

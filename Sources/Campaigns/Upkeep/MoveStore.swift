@@ -22,7 +22,7 @@ package struct MoveStore: Sendable {
         package var rows: Int
     }
 
-    private let old: any StoreTransfer & RunOwnership & AuditLog & DaemonLog & StopLog
+    private let old: any StoreTransfer & RunOwnership & AuditLog & DaemonLog & StopLog & FeedbackLog
     private let new: any StoreTransfer & StoreUpkeep & StopLog
     private let mover: String?
     private let stopsByFile: @Sendable () -> StopOrders
@@ -51,6 +51,11 @@ package struct MoveStore: Sendable {
     /// move, both stores refuse all use except the next call.
     package func execute(by actor: Actor, progress: @Sendable (Progress) -> Void = { _ in }) async throws -> MoveResult
     {
+        // A store that is being moved cannot record them.
+        if try await old.departure() == nil, let row = try await old.recordWaitingFeedback().first {
+            throw StoreError.corrupt(
+                path: paths.old, reason: "the reports in row \(row) of waiting_feedback cannot be read")
+        }
         let move = try await begin(by: actor)
         let isOpen = try await new.arrival()?.move.endedAt != nil
         if !isOpen {

@@ -1,3 +1,4 @@
+import Campaigns
 import Model
 import Store
 
@@ -15,7 +16,12 @@ struct WaitingFeedbackRecorder: Sendable {
     /// Works until the task is cancelled.
     func run() async throws {
         while !Task.isCancelled {
-            if try await isDue() { try await store.recordWaitingFeedback() }
+            if try await isDue(), let row = try await store.recordWaitingFeedback().first {
+                throw Failure(
+                    .invalidData,
+                    "the reports in row \(row) of the table waiting_feedback cannot be read and are not counted; "
+                        + "keep a copy of the row, and delete it")
+            }
             await clock.sleep(lookEvery)
         }
     }

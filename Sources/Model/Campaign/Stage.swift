@@ -94,4 +94,8 @@ extension Campaign {
 
     /// The index of the stage that decides which variant the rest gets. `nil` if every device keeps its own variant.
     package var decidingStage: Int? { stages?.firstIndex { $0.decides != nil } }
+    /// Whether a stage is judged by what people do with the pushes.
+    package var goesByFeedback: Bool {
+        stages?.contains { $0.decides != nil || $0.opensAtLeastPercent != nil } ?? false
+    }
 }

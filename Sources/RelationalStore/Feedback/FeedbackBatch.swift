@@ -69,6 +69,11 @@ extension SQLSession {
             SELECT $2, run_id, kind, name, id_high, id_low, value_micros, happened_at, received_at
             FROM feedback_event WHERE device_id = $1 ON CONFLICT DO NOTHING
             """, gone, kept)
+        try execute(
+            """
+            INSERT INTO waiting_merge (gone, kept) SELECT $1, $2 WHERE EXISTS (SELECT 1 FROM waiting_feedback)
+            ON CONFLICT (gone) DO UPDATE SET kept = excluded.kept
+            """, gone, kept)
     }
 }
 

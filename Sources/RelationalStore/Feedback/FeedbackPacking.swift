@@ -8,13 +8,18 @@ enum FeedbackPacking {
     /// The bits of an event's first byte.
     private static let namesPush: UInt8 = 1
     private static let hasValue: UInt8 = 2
+    private static let namesDevice: UInt8 = 4
 
     static func pack(_ events: [FeedbackEvent]) -> [UInt8] {
         var bytes: [UInt8] = [version]
         bytes.reserveCapacity(events.count * 64)
         for event in events {
             var flags: UInt8 = 0
-            if case .push = event.source { flags |= namesPush }
+            switch event.source {
+            case .push: flags |= namesPush
+            case .device: flags |= namesDevice
+            case .installation: break
+            }
             if event.valueMicros != nil { flags |= hasValue }
             bytes.append(flags)
             bytes.append(UInt8(truncatingIfNeeded: event.kind.rawValue))
@@ -28,6 +33,7 @@ enum FeedbackPacking {
             case .push(let run, let device):
                 append(run, to: &bytes)
                 append(device, to: &bytes)
+            case .device(let device): append(device, to: &bytes)
             case .installation(let id, let topic):
                 append(id, to: &bytes)
                 append(topic, to: &bytes)
@@ -92,6 +98,9 @@ enum FeedbackPacking {
             if flags & namesPush != 0 {
                 guard let run = number(), let device = number() else { return nil }
                 source = .push(run: run, device: device)
+            } else if flags & namesDevice != 0 {
+                guard let device = number() else { return nil }
+                source = .device(device)
             } else {
                 guard let id = text(), let topic = text() else { return nil }
                 source = .installation(id, topic: topic)

@@ -76,6 +76,16 @@ struct FeedbackRows {
     /// Marks a row that was not there before.
     mutating func mark(_ place: Int) { verdicts[events[place]] = .recorded }
 
+    /// Returns the events of the marked rows, each with its device: an installation may get another one.
+    func marked(_ given: [FeedbackEvent]) -> [FeedbackEvent] {
+        keys.indices.compactMap { place in
+            guard verdicts[events[place]] == .recorded else { return nil }
+            var event = given[events[place]]
+            if keys[place].run == 0 { event.source = .device(keys[place].device) }
+            return event
+        }
+    }
+
     mutating func markAll() {
         for place in keys.indices { mark(place) }
     }

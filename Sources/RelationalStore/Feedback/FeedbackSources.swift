@@ -12,7 +12,7 @@ struct FeedbackSources: Sendable {
     /// Returns the device, or `nil` if the store has no such installation. A device of a push may be unknown, too.
     func device(of source: FeedbackEvent.Source) -> Int64? {
         switch source {
-        case .push(_, let device): device
+        case .push(_, let device), .device(let device): device
         case .installation(let id, let topic): installations[topic]?[id]
         }
     }
@@ -29,6 +29,7 @@ extension SQLSession {
             switch event.source {
             case .push(let run, let device): runs[run, default: []].append(device)
             case .installation(let id, let topic): installations[topic, default: []].insert(id)
+            case .device: break
             }
         }
         var sources = FeedbackSources()

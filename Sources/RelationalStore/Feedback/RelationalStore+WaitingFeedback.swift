@@ -3,15 +3,14 @@ package import Store
 
 extension RelationalStore {
     package func setFeedbackAside(_ events: [FeedbackEvent]) async throws -> [FeedbackVerdict] {
-        let verdicts = try await snapshot(.short) { db in
+        let (verdicts, kept) = try await snapshot(.short) { db in
             let sources = try db.feedbackSources(events, withPushes: false)
             let unknown = try db.unknownDevices(among: events.compactMap { sources.device(of: $0.source) })
             var rows = FeedbackRows(events, sources)
             rows.markAll()
             rows.markUnknown(unknown, events, sources)
-            return rows.verdicts
+            return (rows.verdicts, rows.marked(events))
         }
-        let kept = zip(events, verdicts).filter { $0.1 == .recorded }.map(\.0)
         guard let first = kept.first else { return verdicts }
         let packed = FeedbackPacking.pack(kept)
         try await transaction(.durable) { db in
@@ -30,23 +29,30 @@ extension RelationalStore {
         }
     }
 
-    package func recordWaitingFeedback() async throws {
+    @discardableResult
+    package func recordWaitingFeedback() async throws -> [Int64] {
+        // Reports that come meanwhile wait for the next call, so that this one ends.
+        let newest = try await snapshot(.short) { db in
+            try db.first("SELECT max(id) FROM waiting_feedback") { try $0.int64OrNil(0) } ?? nil
+        }
+        guard let newest else { return [] }
         var last: Int64 = 0
-        var unreadable: Int64?
-        while true {
-            let after = last
-            let rows = try await snapshot(.short) { try $0.waitingFeedback(after: after) }
+        var unreadable: [Int64] = []
+        while last < newest {
+            let range = last + 1...newest
+            let (rows, merges) = try await snapshot(.short) { db in
+                (try db.waitingFeedback(in: range), try DeviceMerges(db))
+            }
             guard let end = rows.map(\.id).max() else { break }
             last = end
             var events: [FeedbackEvent] = []
             var read: [Int64] = []
             for row in rows {
-                // One row that cannot be read does not stop the others.
                 guard let found = FeedbackPacking.unpack(row.packed) else {
-                    unreadable = row.id
+                    unreadable.append(row.id)
                     continue
                 }
-                events += found
+                events += found.map { merges.applied(to: $0) }
                 read.append(row.id)
             }
             try await record(events)
@@ -57,20 +63,50 @@ extension RelationalStore {
             }
             try Task.checkCancellation()
         }
-        guard let unreadable else { return }
-        throw StoreError.corrupt(
-            path: path, reason: "the reports in row \(unreadable) of waiting_feedback cannot be read")
+        try await transaction(.quick) { db in
+            _ = try db.execute(
+                "DELETE FROM waiting_merge WHERE NOT EXISTS (SELECT 1 FROM waiting_feedback)")
+        }
+        return unreadable
     }
 
     /// Records events in the order of the table, so that a transaction changes few pages.
     private func record(_ events: [FeedbackEvent]) async throws {
-        let events = events.sorted { $0.device < $1.device }
+        let events = events.sorted { $0.storedDevice < $1.storedDevice }
         var start = 0
         while start < events.count {
             let end = min(start + WaitingFeedbackLimits.eventsAtOnce, events.count)
             _ = try await recordFeedback(Array(events[start..<end]), .quick)
             start = end
         }
+    }
+}
+
+/// The devices that were merged into others while events waited.
+private struct DeviceMerges: Sendable {
+    private let kept: [Int64: Int64]
+
+    init(_ db: some SQLSession) throws {
+        let merges = try db.all("SELECT gone, kept FROM waiting_merge") { (try $0.int64(0), try $0.int64(1)) }
+        kept = Dictionary(merges) { $1 }
+    }
+
+    /// Returns an event with the device that exists now.
+    func applied(to event: FeedbackEvent) -> FeedbackEvent {
+        var device = event.storedDevice
+        var steps = 0
+        while let next = kept[device], steps <= kept.count {
+            device = next
+            steps += 1
+        }
+        guard steps > 0 else { return event }
+        var event = event
+        switch event.source {
+        case .push(let run, _): event.source = .push(run: run, device: device)
+        case .device: event.source = .device(device)
+        case .installation: break
+        }
+        return event
     }
 }
 
@@ -85,11 +121,13 @@ private enum WaitingFeedbackLimits {
 }
 
 extension SQLSession {
-    /// Returns the first rows of waiting events after a row, at least one if there is one.
-    fileprivate func waitingFeedback(after last: Int64) throws -> [(id: Int64, packed: [UInt8])] {
+    /// Returns the first of some rows of waiting events, at least one if there is one.
+    fileprivate func waitingFeedback(in range: ClosedRange<Int64>) throws -> [(id: Int64, packed: [UInt8])] {
         let rows = try all(
-            "SELECT id, events FROM waiting_feedback WHERE id > $1 ORDER BY id LIMIT \(WaitingFeedbackLimits.rows)",
-            last
+            """
+            SELECT id, events FROM waiting_feedback WHERE id >= $1 AND id <= $2
+            ORDER BY id LIMIT \(WaitingFeedbackLimits.rows)
+            """, range.lowerBound, range.upperBound
         ) { (id: try $0.int64(0), events: try $0.int(1)) }
         var events = 0
         let ids = rows.prefix { row in
@@ -103,6 +141,11 @@ extension SQLSession {
 }
 
 extension FeedbackEvent {
-    /// The device of a push. 0 for an installation, whose device only the store knows.
-    fileprivate var device: Int64 { if case .push(_, let device) = source { device } else { 0 } }
+    /// The device. 0 for an installation, whose device only the store knows.
+    fileprivate var storedDevice: Int64 {
+        switch source {
+        case .push(_, let device), .device(let device): device
+        case .installation: 0
+        }
+    }
 }

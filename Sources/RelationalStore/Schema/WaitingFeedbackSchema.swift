@@ -15,6 +15,11 @@ package enum WaitingFeedbackSchema {
                 events \(integer) NOT NULL,
                 packed \(bytes) NOT NULL
             )\(dialect.word(" STRICT", ""));
+            -- Devices that were merged into others while events waited.
+            CREATE TABLE waiting_merge (
+                gone \(integer) PRIMARY KEY,
+                kept \(integer) NOT NULL
+            )\(dialect.word(" STRICT", ""));
 
             """
     }

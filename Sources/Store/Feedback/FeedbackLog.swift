@@ -20,9 +20,10 @@ package protocol FeedbackLog: Sendable {
     /// Returns how many events wait to be recorded; `nil` if none do.
     func waitingFeedback() async throws -> WaitingFeedback?
 
-    /// Records the events that wait. A crash before its end loses no event and counts none twice. Several processes may
-    /// do this at the same time.
-    func recordWaitingFeedback() async throws
+    /// Records the events that wait now. A crash before its end loses no event and counts none twice. Several processes
+    /// may do this at the same time. Returns the rows that cannot be read. They stay.
+    @discardableResult
+    func recordWaitingFeedback() async throws -> [Int64]
 
     /// Returns the counts of a run's events.
     func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell]
@@ -62,6 +63,8 @@ package struct FeedbackEvent: Hashable, Sendable {
         /// The push that the event is about, from its reference.
         case push(run: Int64, device: Int64)
         case installation(String, topic: String)
+        /// A device of the store, without a push.
+        case device(Int64)
     }
 
     package var source: Source

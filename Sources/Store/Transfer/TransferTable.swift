@@ -61,7 +61,8 @@ extension TransferTable {
     /// The copy leaves out:
     /// - data of a machine or a process: `clock_reading`, `pace_bucket`, `daemon`, `sender`, `run_sender` and
     ///   `endpoint_hold` (the next sender tries such an endpoint immediately)
-    /// - `lease`, which is empty while a store is moved
+    /// - `lease`, which is empty while a store is moved, and `waiting_feedback` and `waiting_merge`, which are emptied
+    ///   before
     /// - data that the receiving store rebuilds: the hash chain over the events, the chunks of waiting deliveries, the
     ///   rows that lock a silent budget, and every index
     package static let all = [
@@ -73,7 +74,7 @@ extension TransferTable {
         feedItem,
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
         provenFirst, savedPlan, occurrenceValues, feedbackEvent, feedbackCount,
-        installationSecret, waitingFeedback,
+        installationSecret,
     ]
 
     /// The tables whose ids a store assigns. Each id is assigned only once.
@@ -297,11 +298,6 @@ extension TransferTable {
 
     private static let installationSecret = TransferTable(
         "installation_secret", key: ["device_id": .integer], ["secret_hash": .bytes, "made_at": .integer])
-
-    private static let waitingFeedback = TransferTable(
-        "waiting_feedback", key: ["id": .integer], ["received_at": .integer, "events": .integer, "packed": .bytes],
-        // Each row holds up to some thousand events.
-        batchRows: 20)
 
     private static let pendingChange = TransferTable(
         "pending_change", key: ["id": .integer],

@@ -38,6 +38,9 @@ package struct LeaseRequest: Sendable {
     package var hasStages: Bool { stages > 0 }
     /// The stage that decides which variant the rest gets; `nil` if every delivery keeps its own variant.
     package var decidingStage: Int?
+    /// Whether a stage is judged by what people do with the pushes. Reports that wait are then recorded before the
+    /// lease.
+    package var goesByFeedback = false
 
     package init(
         run: Int64, environment: PushEnvironment, after: Int64 = 0, limit: Int, now: Timestamp, owner: String,

@@ -107,6 +107,23 @@ extension DeviceRegistryContract {
             try await store.recordWaitingFeedback()
             #expect(try await store.feedbackCounts(ofRun: run) == counts)
         }
+        Promise("a device that is merged, or gets another installation, keeps its reports that wait") { store in
+            let run = try await sent(store, devices: 4)
+            let events = [opened(run, 1), converted("install-1", id: 1), converted("install-4", id: 1)]
+            #expect(try await store.setFeedbackAside(events).allSatisfy { $0 == .recorded })
+            // The first device's app was installed again: a second row has its new installation, and gets its token.
+            let again = try record(1, installation: "install-2")
+            _ = try await store.registerDevices([again], reading: true, now: noon + .seconds(600))
+            _ = try await store.registerDevices(
+                [try record(4, installation: "new-4")], reading: true, now: noon + .seconds(600))
+            let ids = try await store.devices(matching: "install-2").map(\.id)
+            #expect(ids.count == 1)
+            try await store.recordWaitingFeedback()
+            let found = Collected<StoredFeedback>()
+            try await store.feedback(receivedIn: noon..<noon + .seconds(86_400)) { found.add($0) }
+            #expect(found.all.map(\.device).sorted() == [ids[0], ids[0], 4].sorted())
+            #expect(try await store.feedbackCounts(ofRun: run).map(\.events) == [1])
+        }
         Promise("thousands of reports that were set aside are recorded in order, and none twice") { store in
             let run = try await sent(store, devices: 900)
             for kind in [FeedbackKind.opened, .dismissed, .opened] {
