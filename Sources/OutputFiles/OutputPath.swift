@@ -85,6 +85,13 @@ package struct OutputPath: Hashable, Sendable {
         return (try? file.read(upToCount: bytes.count)).flatMap(\.self).map(Array.init) == bytes
     }
 
+    /// Whether a regular file exists there and is not empty.
+    package var holdsData: Bool {
+        guard let place = try? found(), case .file = place.entry else { return false }
+        let facts = try? FileManager.default.attributesOfItem(atPath: place.path)
+        return (facts?[.size] as? Int ?? 1) > 0
+    }
+
     /// Returns an unused path beside the target, for a file that ``adopt(_:mode:_:)`` then moves to the target's place.
     package func draftPath() throws(OutputFault) -> String { try found().draftPath }
 

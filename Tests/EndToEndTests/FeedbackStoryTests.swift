@@ -165,6 +165,12 @@ import Testing
         try queue.close()
         let rows = try place.fanfare("export", "events", "--format", "csv", "-o", "csv").output
         #expect(rows.contains("30 rows"), "\(rows)")
+        // An import destroys no file that it was given for its unusable lines by mistake.
+        try place.folder.write("id,type,ref\nx,opened,y\n", to: "bad.csv")
+        let spoiled = try place.fanfare("events", "import", "bad.csv", "--rejects", "fanfare.sqlite")
+        #expect(spoiled.status != 0 && spoiled.errors.contains("holds something else"), "\(spoiled.errors)")
+        for _ in 0..<2 { #expect(try place.fanfare("events", "import", "bad.csv", "--rejects", "r.csv").status == 65) }
+        #expect(try place.fanfare("status").status == 0)
         // Nothing goes to where another person's link leads.
         for name in ["linked", "elsewhere"] {
             try FileManager.default.createDirectory(atPath: place.folder.file(name), withIntermediateDirectories: true)

@@ -103,8 +103,8 @@ import Testing
         #expect(try import_(["devices.csv", "--rejects", "mine.csv"]).status == 0)
         #expect(!FileManager.default.fileExists(atPath: place.folder.file("mine.csv")))
         try place.folder.write("of another program\n", to: "theirs.csv")
-        #expect(try import_(["devices.csv", "--rejects", "theirs.csv"]).status == 0)
-        #expect(FileManager.default.fileExists(atPath: place.folder.file("theirs.csv")))
+        #expect(try import_(["devices.csv", "--rejects", "theirs.csv"]).status == 73)
+        #expect(try place.folder.read("theirs.csv") == "of another program\n")
         // Nothing is rejected, so the default path need not be writable.
         try FileManager.default.createDirectory(
             atPath: place.folder.file("devices.csv.rejects.csv"), withIntermediateDirectories: false)

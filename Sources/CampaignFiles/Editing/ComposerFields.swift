@@ -89,7 +89,7 @@ package struct ComposedFiles: Sendable {
         }
         if campaign["variants"] != nil {
             return
-                "The variants of this campaign have their own templates, and the form shows one. Edit the files here."
+                "Each variant of this campaign has its own template, but the form can show only one. Edit the files here."
         }
         if let key = template["alert"]?.keys.first(where: { TemplateFields.appKeys.contains($0) }) {
             return "The form is for texts in the file. The key \(key) refers to texts that the app translates."

@@ -32,12 +32,18 @@ struct RejectsFile {
         let target = OutputPath(path)
         wasOurs = target.begins(with: Self.header)
         do {
+            guard wasOurs || !target.holdsData else { throw Occupied() }
             output = .success(try target.open(.closedToOthers, isWhole: false))
         } catch {
-            let fault = ImportError.rejectsUnwritable(path: path, reason: error.description)
+            let fault = ImportError.rejectsUnwritable(path: path, reason: "\(error)")
             guard path == Self.defaultPath(for: input) else { throw fault }
             output = .failure(fault)
         }
+    }
+
+    /// The error of a path that leads to other data, such as a store.
+    private struct Occupied: Error, CustomStringConvertible {
+        let description = "the file exists and holds something else; name a new file"
     }
 
     mutating func add(line: Int, reason: String, bytes: [UInt8], range: Range<Int>, token: Range<Int>?) throws {

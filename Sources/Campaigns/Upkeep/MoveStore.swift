@@ -53,8 +53,10 @@ package struct MoveStore: Sendable {
     {
         // A store that is being moved cannot record them.
         if try await old.departure() == nil, let row = try await old.recordWaitingFeedback().first {
-            throw StoreError.corrupt(
-                path: paths.old, reason: "the reports in row \(row) of waiting_feedback cannot be read")
+            throw Failure(
+                .invalidData,
+                "nothing was moved: the reports in row \(row) of the table waiting_feedback cannot be read; save a copy of "
+                    + "the row, delete it, and move again")
         }
         let move = try await begin(by: actor)
         let isOpen = try await new.arrival()?.move.endedAt != nil

@@ -19,8 +19,8 @@ struct WaitingFeedbackRecorder: Sendable {
             if try await isDue(), let row = try await store.recordWaitingFeedback().first {
                 throw Failure(
                     .invalidData,
-                    "the reports in row \(row) of the table waiting_feedback cannot be read and are not counted; "
-                        + "keep a copy of the row, and delete it")
+                    "the reports in row \(row) of the table waiting_feedback cannot be read, so they are not counted; "
+                        + "others are. Save a copy of the row, and delete it; this message then ends")
             }
             await clock.sleep(lookEvery)
         }

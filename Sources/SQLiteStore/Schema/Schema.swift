@@ -29,8 +29,8 @@ enum Schema {
         if found == 0 { try makeShrinkable(pool) }
         if found > 0, found < migrations.count {
             tell(
-                "the store is from an older version of Fanfare: copying it to a backup beside it before the upgrade; "
-                    + "that takes about 20 s for each gigabyte")
+                "upgrading the store, which is from an older version of Fanfare; first copying it to a backup beside it, "
+                    + "which takes about 20 s for each gigabyte")
             try backUp(pool, path: path, version: found)
         }
         for (index, sql) in migrations.enumerated() {

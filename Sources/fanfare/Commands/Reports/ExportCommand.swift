@@ -101,13 +101,16 @@ private final class ExportedFile: ExportData.Target {
         }
     }
 
-    /// Throws if a folder below the export's folder is a link: the data would go to another place.
+    /// Throws if anything below the export's folder is a link: the data would go to another place.
     private static func requireNoLink(_ folder: String, _ name: String) throws {
         var place = folder
-        for part in name.split(separator: "/").dropLast() {
+        for part in name.split(separator: "/") {
             place += "/\(part)"
             guard (try? FileManager.default.destinationOfSymbolicLink(atPath: place)) != nil else { continue }
-            throw Failure(.cannotMake, "\(place) is a symbolic link; remove it, or name another folder with -o")
+            throw Failure(
+                .cannotMake,
+                "\(place) is a symbolic link, and an export does not write through links; remove the link, or name "
+                    + "another folder with -o")
         }
     }
 
