@@ -21,11 +21,7 @@ import Testing
         isSending: @escaping @Sendable (_ look: Int) -> Bool, receivedAfter: Duration = .zero, _ steps: [Duration]
     ) async throws -> [Int] {
         let scene = try PipelineScene()
-        var record = DeviceRecord(
-            token: try #require(DeviceToken(bytes: PipelineScene.token(1))), environment: .production,
-            topic: PipelineScene.topic)
-        record.installationID = "install-1"
-        _ = try await scene.store.importDevices([record], now: scene.clock.now)
+        try await scene.addDevices(1..<2)
         let event = FeedbackEvent(
             source: .installation("install-1", topic: PipelineScene.topic), kind: .appStarted, id: (high: 1, low: 1),
             at: scene.clock.now, receivedAt: scene.clock.now + receivedAfter)

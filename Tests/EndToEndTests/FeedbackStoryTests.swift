@@ -162,9 +162,24 @@ import Testing
         daemon.signal(SIGTERM)
         #expect(try daemon.finish().status == 0)
         // An export has what waits, too.
-        try queue.close()
         let rows = try place.fanfare("export", "events", "--format", "csv", "-o", "csv").output
         #expect(rows.contains("30 rows"), "\(rows)")
+        // A daemon that is stopped in the middle of a run leaves nothing uncounted.
+        let before = place.simulator.counts().requests
+        place.simulator.setFaults([FaultRule(when: .always, action: .silence)])
+        daemon = try RunningProgram(["serve"], in: place.folder)
+        try daemon.wait { daemon.errors.contains("files read") }
+        let later = try #require(daemon.errors.firstMatch(of: /address=(127\.0\.0\.1:\d+)/)).1
+        let third = try place.fanfare("run", "weekend", "--occurrence", "3", "--yes", "--again", "--no-wait")
+        #expect(third.status == 0, "\(third.errors)")
+        try daemon.wait { place.simulator.counts().requests > before }
+        let last = try LocalPage.post(
+            "http://\(later)/api/v1/events", lines.suffix(10).joined(separator: "\n"), token: token)
+        #expect(try last.contains(#""recorded" : 10"#) && waiting() == 10)
+        daemon.signal(SIGTERM)
+        _ = try daemon.finish()
+        #expect(try waiting() == nil && counted() == 40)
+        try queue.close()
         // An import destroys no file that it was given for its unusable lines by mistake.
         try place.folder.write("id,type,ref\nx,opened,y\n", to: "bad.csv")
         let spoiled = try place.fanfare("events", "import", "bad.csv", "--rejects", "fanfare.sqlite")

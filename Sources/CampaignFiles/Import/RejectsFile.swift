@@ -31,19 +31,20 @@ struct RejectsFile {
         }
         let target = OutputPath(path)
         wasOurs = target.begins(with: Self.header)
+        let reason: String
         do {
-            guard wasOurs || !target.holdsData else { throw Occupied() }
-            output = .success(try target.open(.closedToOthers, isWhole: false))
+            // The path may lead to other data, such as a store.
+            if wasOurs || !target.holdsData {
+                output = .success(try target.open(.closedToOthers, isWhole: false))
+                return
+            }
+            reason = "the file exists and holds something else; name a new file"
         } catch {
-            let fault = ImportError.rejectsUnwritable(path: path, reason: "\(error)")
-            guard path == Self.defaultPath(for: input) else { throw fault }
-            output = .failure(fault)
+            reason = error.description
         }
-    }
-
-    /// The error of a path that leads to other data, such as a store.
-    private struct Occupied: Error, CustomStringConvertible {
-        let description = "the file exists and holds something else; name a new file"
+        let fault = ImportError.rejectsUnwritable(path: path, reason: reason)
+        guard path == Self.defaultPath(for: input) else { throw fault }
+        output = .failure(fault)
     }
 
     mutating func add(line: Int, reason: String, bytes: [UInt8], range: Range<Int>, token: Range<Int>?) throws {

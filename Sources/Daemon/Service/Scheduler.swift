@@ -159,8 +159,6 @@ package struct Scheduler: Sendable {
             }
         } catch is CancellationError {}
         senders.close()
-        // Otherwise reports would be counted only at the next start, which also does it if this fails.
-        _ = try? await store.recordWaitingFeedback()
         try await resign()
         logger.info("stopped")
     }

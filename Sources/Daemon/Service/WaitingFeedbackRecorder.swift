@@ -3,7 +3,7 @@ import Model
 import Store
 
 /// Records the reports of apps that were set aside while a run was sent, so that they appear in reports. It does so
-/// after the run, or when they have waited for ``waitMax``.
+/// after the run, at the end of the daemon, or when they have waited for ``waitMax``.
 struct WaitingFeedbackRecorder: Sendable {
     /// The longest wait of a report. The longer it is, the more reports change the same pages of the store.
     static let waitMax: Duration = .seconds(60)
@@ -16,14 +16,19 @@ struct WaitingFeedbackRecorder: Sendable {
     /// Works until the task is cancelled.
     func run() async throws {
         while !Task.isCancelled {
-            if try await isDue(), let row = try await store.recordWaitingFeedback().first {
-                throw Failure(
-                    .invalidData,
-                    "the reports in row \(row) of the table waiting_feedback cannot be read, so they are not counted; "
-                        + "others are. Save a copy of the row, and delete it; this message then ends")
-            }
+            do { try await look() } catch is CancellationError { break }
             await clock.sleep(lookEvery)
         }
+        // A cancelled task would read nothing. The next start records what is left if this fails.
+        _ = try? await Task { [store] in try await store.recordWaitingFeedback() }.value
+    }
+
+    private func look() async throws {
+        guard try await isDue(), let row = try await store.recordWaitingFeedback().first else { return }
+        throw Failure(
+            .invalidData,
+            "the reports in row \(row) of the table waiting_feedback cannot be read, so they are not counted; "
+                + "others are. Save a copy of the row, and delete it; this message then ends")
     }
 
     private func isDue() async throws -> Bool {

@@ -35,7 +35,7 @@ extension Database: SQLSession {
         let prepared = try RowStatement(self, statement)
         let parameters = prepared.parameters(count)
         return try rows.map { values in
-            for (value, parameter) in zip(values, parameters) { try prepared.bind(value.argument, parameter) }
+            try prepared.bind(values, to: parameters)
             try prepared.run()
             return prepared.changes
         }
@@ -119,8 +119,10 @@ extension Database: SQLSession {
 
 extension RowStatement {
     /// Binds the values of `$1`, `$2` and so on.
-    func bind(_ values: [any SQLValue]) throws {
-        for (value, parameter) in zip(values, parameters(values.count)) { try bind(value.argument, parameter) }
+    func bind(_ values: [any SQLValue]) throws { try bind(values, to: parameters(values.count)) }
+
+    fileprivate func bind(_ values: [any SQLValue], to parameters: [Parameter]) throws {
+        for (value, parameter) in zip(values, parameters) { try bind(value.argument, parameter) }
     }
 
     /// Returns the parameters `$1`, `$2` and so on, for statements that run many times.
@@ -130,7 +132,7 @@ extension RowStatement {
     ///
     /// - Parameter parameter: 0 if the statement's text uses the value only on the other engine. The value is then
     ///   skipped.
-    fileprivate func bind(_ argument: SQLArgument, _ parameter: Parameter) throws {
+    private func bind(_ argument: SQLArgument, _ parameter: Parameter) throws {
         guard parameter > 0 else { return }
         switch argument {
         case .integer(let value): try bind(value, parameter)

@@ -81,7 +81,6 @@ extension TransferTable {
     package static let numbered = [
         "topic", "device", "segment", "run", "outcome_summary", "clock_step", "feed_item", "webhook_message",
         "access_token", "approval", "pending_change", "saved_plan", "lease", "delivery_profile",
-        "waiting_feedback",
     ]
 
     package static let run = TransferTable(
