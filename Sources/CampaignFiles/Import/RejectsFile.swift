@@ -31,10 +31,11 @@ struct RejectsFile {
         }
         let target = OutputPath(path)
         wasOurs = target.begins(with: Self.header)
+        let isDefault = path == Self.defaultPath(for: input)
         let reason: String
         do {
-            // The path may lead to other data, such as a store.
-            if wasOurs || !target.holdsData {
+            // A path that a person names may lead to other data, such as a store.
+            if isDefault || wasOurs || !target.holdsData {
                 output = .success(try target.open(.closedToOthers, isWhole: false))
                 return
             }
@@ -43,7 +44,7 @@ struct RejectsFile {
             reason = error.description
         }
         let fault = ImportError.rejectsUnwritable(path: path, reason: reason)
-        guard path == Self.defaultPath(for: input) else { throw fault }
+        guard isDefault else { throw fault }
         output = .failure(fault)
     }
 
