@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Platform
 @testable import PostgresStore
 import TestSupport
 import Testing
@@ -184,11 +185,13 @@ struct FaultTests {
     }
 
     @Test func `a server that cannot be reached is asked again later each time, and not for ever later`() {
-        var backoff = ReconnectBackoff()
+        var waits = PostgresLimits.reconnects
+        waits.jitter = { 0 }
+        var backoff = ReconnectBackoff(waits)
         var now = ContinuousClock.now
         #expect(backoff.mayTry(at: now))
         for milliseconds in [100, 200, 400, 800, 1000, 1000] {
-            backoff.failed(at: now, jitter: 1)
+            backoff.failed(at: now)
             #expect(!backoff.mayTry(at: now + .milliseconds(milliseconds - 1)))
             now += .milliseconds(milliseconds)
             #expect(backoff.mayTry(at: now))

@@ -34,19 +34,12 @@ package final class ClientRequest {
     package internal(set) var stream: Int32 = 0
     /// The index in the connection's list.
     var index = 0
-    /// The response's status. 0 before its headers arrive.
-    package private(set) var status = 0
+    private var progress = Progress()
     /// The body, which is copied to the connection when the request is written.
     package var body: [UInt8] = []
-    /// Whether nghttp2 has taken the last byte for writing, so that the peer may process the request.
-    package private(set) var isWritten = false
     /// The check before each part of the body is written, because a request may wait long on a slow connection. If it
     /// returns false, the request is reset, and the peer does not process it.
     package var mayLeave: () -> Bool = { true }
-    package private(set) var isHeldBack = false
-    private(set) var isResponseComplete = false
-
-    private var bodyOffset = 0
     private var responseBytes = ByteStore(capacity: 64)
     private let wantedName: StaticString?
     /// The first bytes of the wanted header's value. Empty if the response has no such header, or if its status is 200.
@@ -82,6 +75,22 @@ package final class ClientRequest {
         ownValues.deallocate()
         values.deallocate()
     }
+
+    /// The state of one use. It is one value, so that a new use replaces it at once.
+    private struct Progress {
+        var status = 0
+        var isWritten = false
+        var isHeldBack = false
+        var isResponseComplete = false
+        var bodyOffset = 0
+    }
+
+    /// The response's status. 0 before its headers arrive.
+    package var status: Int { progress.status }
+    /// Whether nghttp2 has taken the last byte for writing, so that the peer may process the request.
+    package var isWritten: Bool { progress.isWritten }
+    /// Whether ``mayLeave`` returned false.
+    package var isHeldBack: Bool { progress.isHeldBack }
 
     /// The first bytes of the response's body. Valid until the request is reused.
     package var responseBody: UnsafeRawBufferPointer { responseBytes.bytes(from: 0, count: responseBytes.count) }
@@ -136,33 +145,33 @@ package final class ClientRequest {
 // Events on a connection.
 extension ClientRequest {
     func begin() {
-        status = 0
-        isWritten = false
-        isHeldBack = false
-        isResponseComplete = false
-        bodyOffset = 0
+        progress = Progress()
         responseBytes.count = 0
         if !wantedValue.isEmpty { wantedValue = [] }
     }
 
     /// Writes the next part of the body. Returns `nil` if the part may not be sent.
     func fill(_ buffer: UnsafeMutableRawBufferPointer) -> (count: Int, isLast: Bool)? {
-        isHeldBack = !mayLeave()
-        if isHeldBack { return nil }
-        let count = min(buffer.count, body.count - bodyOffset)
-        body.withUnsafeBytes {
-            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[bodyOffset..<bodyOffset + count]))
+        guard mayLeave() else {
+            progress.isHeldBack = true
+            return nil
         }
-        bodyOffset += count
-        isWritten = bodyOffset == body.count
-        return (count, isWritten)
+        let start = progress.bodyOffset
+        let (count, isLast) = body.withUnsafeBytes { bytes in
+            let count = min(buffer.count, bytes.count - start)
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<start + count]))
+            return (count, start + count == bytes.count)
+        }
+        progress.bodyOffset = start + count
+        if isLast { progress.isWritten = true }
+        return (count, isLast)
     }
 
     /// Records the response's status. Interim responses (1xx) are ignored.
     func received(status value: UnsafeRawBufferPointer) {
         guard value.count == 3 else { return }
         let number = value.reduce(0) { $0 * 10 + Int($1) - Int(UInt8(ascii: "0")) }
-        if number >= 200 { status = number }
+        if number >= 200 { progress.status = number }
     }
 
     /// Whether the other headers of the response are needed.
@@ -181,7 +190,7 @@ extension ClientRequest {
             UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.responseBytesMax - responseBytes.count)))
     }
 
-    func responseEnded() { isResponseComplete = status != 0 }
+    func responseEnded() { progress.isResponseComplete = status != 0 }
 
     /// Returns the request's end after its stream closed with `code`.
     func end(closedWith code: UInt32) -> End {
@@ -196,7 +205,7 @@ extension ClientRequest {
     /// The end according to the received part of the response. `nil` before its headers.
     private var answered: End? {
         guard status != 0 else { return nil }
-        return isResponseComplete || status == Self.success ? .responded : .cutOff
+        return progress.isResponseComplete || status == Self.success ? .responded : .cutOff
     }
 }
 

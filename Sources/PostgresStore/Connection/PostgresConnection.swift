@@ -147,7 +147,7 @@ final class PostgresConnection: @unchecked Sendable {
         } catch let error as PostgresError {
             if case .cannotConnect = error {
                 lastFailure = error
-                reconnect.failed(at: .now, jitter: .random(in: 0.5...1))
+                reconnect.failed(at: .now)
             }
             throw error
         }
@@ -162,14 +162,16 @@ final class PostgresConnection: @unchecked Sendable {
 
 /// Decides when to retry a server that could not be reached. The wait grows each time, up to a limit.
 struct ReconnectBackoff {
+    private let waits: Backoff
     private var failures = 0
     private var tryAt: ContinuousClock.Instant?
 
+    init(_ waits: Backoff = PostgresLimits.reconnects) { self.waits = waits }
+
     func mayTry(at now: ContinuousClock.Instant) -> Bool { tryAt.map { now >= $0 } ?? true }
 
-    mutating func failed(at now: ContinuousClock.Instant, jitter: Double) {
-        let doubled = PostgresLimits.reconnectMilliseconds * Double(1 << min(failures, 10))
-        tryAt = now + .milliseconds(min(doubled, PostgresLimits.reconnectMillisecondsMax) * jitter)
+    mutating func failed(at now: ContinuousClock.Instant) {
         failures += 1
+        tryAt = now + waits.delay(afterFailures: failures)
     }
 }

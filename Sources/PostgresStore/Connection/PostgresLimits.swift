@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Platform
 
 extension PostgresAddress {
     /// The time that one host has to accept a connection.
@@ -88,8 +89,7 @@ package enum PostgresLimits {
     static let retriesMax = 5
     /// The number of bytes of a COPY that are sent together.
     static let copyChunkBytes = 131_072
-    static let reconnectMilliseconds = 100.0
-    /// The longest wait before a reconnection. It is far below the takeover timeout, because a short outage may
+    /// The waits before a reconnection. The longest is far below the takeover timeout, because a short outage may
     /// leave only half of that.
-    static let reconnectMillisecondsMax = 1_000.0
+    static let reconnects = Backoff(first: .milliseconds(100), longest: .seconds(1))
 }

@@ -62,7 +62,7 @@ extension PostgresDatabase {
             }
             if let grown { throw grown }
             try source.read { batch in
-                put.append(FrozenBatch(batch.deliveries.lazy.map(\.decision)))
+                put.append(batch.summary)
                 try batches.put(batch)
                 tell(batches.dealtWith())
             }

@@ -119,6 +119,15 @@ package struct FrozenDeliveries: Sendable {
         ]
     }
 
+    /// The numbers for the progress of the freeze.
+    package var summary: FrozenBatch {
+        var suppressed: [SuppressionReason: Int] = [:]
+        for delivery in deliveries {
+            if let reason = delivery.decision.suppression { suppressed[reason, default: 0] += 1 }
+        }
+        return FrozenBatch(audience: deliveries.count, suppressed: suppressed)
+    }
+
     /// The change of the run's counts.
     package var change: DeliveryCounts {
         var change = DeliveryCounts()

@@ -5,7 +5,7 @@ import Model
 /// The plain acceptances among the outcomes of one lease, recorded with one statement. In a healthy run, nearly all
 /// outcomes are plain acceptances. A statement for each costs more than the rest of the recording together.
 ///
-/// A text with one byte for each id from the first device to the last selects the devices and gives their locales.
+/// A blob with one byte for each id from the first device to the last selects the devices and gives their locales.
 /// The statement changes no other row in that range.
 struct AcceptedRange {
     /// The minimum number of acceptances. Below it, one statement for each is no slower.
@@ -13,9 +13,8 @@ struct AcceptedRange {
     /// The maximum number of ids in the range for each acceptance. The acceptances of retries may be too scattered.
     private static let sparsenessMax = 8
     /// The highest locale index that fits in a device's byte. The byte is 0 if the device is not selected, 1 if it
-    /// has no locale, and otherwise its locale index plus 2. SQLite would not read higher bytes as single
-    /// characters.
-    private static let localeIndexMax = 125
+    /// has no locale, and otherwise its locale index plus 2.
+    private static let localeIndexMax = 253
 
     /// The status of every acceptance.
     private static let status = 200
@@ -23,9 +22,9 @@ struct AcceptedRange {
         UPDATE delivery SET
             state = \(DeliveryState.accepted.rawValue), leases = :number, attempt = :attempt, generation = :generation, not_before = NULL,
             status = \(status), reason = NULL,
-            locale_index = nullif(unicode(substr(:codes, device_id - :first + 1, 1)) - 2, -1), changed_at = :now
+            locale_index = nullif(byte_at(:codes, device_id - :first) - 2, -1), changed_at = :now
         WHERE run_id = :run AND device_id BETWEEN :first AND :last AND state = \(DeliveryState.pending.rawValue)
-            AND leases = :number - 1 AND substr(:codes, device_id - :first + 1, 1) <> x'00'
+            AND leases = :number - 1 AND byte_at(:codes, device_id - :first) > 0
         """
 
     private let number: Int

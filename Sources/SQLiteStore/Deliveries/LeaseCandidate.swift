@@ -7,10 +7,14 @@ import RelationalStore
 struct LeaseCandidates {
     private let db: Database
     private let request: LeaseRequest
+    private let readsZone: Bool
+    private let readsUser: Bool
 
     init(_ db: Database, _ request: LeaseRequest) {
         self.db = db
         self.request = request
+        readsZone = request.quiet != nil
+        readsUser = request.caps?.rule.asksForUser == true
     }
 
     /// Returns put-off deliveries that are due, longest due first.
@@ -65,7 +69,7 @@ struct LeaseCandidates {
         return LeaseCandidate(
             status: rows.int64OrNil(3).map(DeviceStatus.init(code:)),
             environment: rows.int64OrNil(14).map(PushEnvironment.init(code:)), isWaiting: isWaiting,
-            zone: rows.text(10), user: rows.text(13), delivery: delivery)
+            zone: readsZone ? rows.text(10) : nil, user: readsUser ? rows.text(13) : nil, delivery: delivery)
     }
 
     private func statement(from table: String, where condition: String, limit: Int) throws -> RowStatement {
@@ -76,9 +80,9 @@ struct LeaseCandidates {
             """
             SELECT delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
                 device.locale, device.badge, delivery.excused, delivery.variant,
-                \(request.quiet == nil ? "NULL" : "device.time_zone"),
+                \(readsZone ? "device.time_zone" : "NULL"),
                 delivery.wave, delivery.stage,
-                \(request.caps?.rule.asksForUser == true ? "device.user_id" : "NULL"), device.environment
+                \(readsUser ? "device.user_id" : "NULL"), device.environment
                 \(fields.joined())
             FROM \(table)
             LEFT JOIN device ON device.id = delivery.device_id

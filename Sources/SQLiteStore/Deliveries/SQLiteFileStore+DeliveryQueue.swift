@@ -44,7 +44,7 @@ extension SQLiteFileStore {
                         try RunOwner.locked(writer, run).require(owner)
                         return try batch.insert(into: writer, run: run, at: now)
                     }
-                    if !batch.deliveries.isEmpty { onBatch(FrozenBatch(batch.deliveries.lazy.map(\.decision))) }
+                    if !batch.deliveries.isEmpty { onBatch(batch.summary) }
                     if batch.isLast { return counts }
                 }
             }

@@ -25,6 +25,7 @@ enum StoreConnection {
             try db.execute(sql: "PRAGMA cache_size = -\(cacheKiB)")
             guard !db.configuration.readonly else { return }
             keeper.attach(to: db)
+            try ByteAt.add(to: db)
             try db.execute(sql: "PRAGMA journal_size_limit = \(StoreLimits.walKeptBytes)")
         }
         return configuration

@@ -153,8 +153,8 @@ package struct SQLiteFields: SQLFields {
     init(_ row: RowStatement) { self.row = row }
 
     package func int64(_ column: Int) throws -> Int64 {
-        try require(column, "a number", .integer)
-        return row.int64(Int32(column))
+        if case .found(let value) = row.integer(Int32(column)) { return value }
+        throw unreadable(column, "a number")
     }
     package func double(_ column: Int) throws -> Double {
         try require(column, "a number", .real, or: .integer)
@@ -175,7 +175,13 @@ package struct SQLiteFields: SQLFields {
         return list == "[]" ? [] : try StoredJSON.value(list)
     }
 
-    package func int64OrNil(_ column: Int) throws -> Int64? { try isNull(column) ? nil : int64(column) }
+    package func int64OrNil(_ column: Int) throws -> Int64? {
+        switch row.integer(Int32(column)) {
+        case .found(let value): return value
+        case .null: return nil
+        case .other: throw unreadable(column, "a number")
+        }
+    }
     package func int(_ column: Int) throws -> Int { Int(try int64(column)) }
     package func intOrNil(_ column: Int) throws -> Int? { try isNull(column) ? nil : int(column) }
     package func bool(_ column: Int) throws -> Bool { try int64(column) != 0 }
@@ -192,7 +198,12 @@ package struct SQLiteFields: SQLFields {
     ) throws {
         let found = row.storage(Int32(column))
         guard found != storage, found != other else { return }
-        throw UnreadableValue("a stored value is \(found.summary), and not \(what): column \(column) of \(row.sql)")
+        throw unreadable(column, what)
+    }
+
+    private func unreadable(_ column: Int, _ what: String) -> UnreadableValue {
+        let found = row.storage(Int32(column)).summary
+        return UnreadableValue("a stored value is \(found), and not \(what): column \(column) of \(row.sql)")
     }
 }
 

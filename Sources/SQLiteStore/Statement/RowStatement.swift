@@ -140,11 +140,26 @@ struct RowStatement {
         }
     }
 
+    enum Integer { case found(Int64), null, other }
+
+    /// Returns a value and its kind with one look-up, for statements that read every delivery of a run.
+    func integer(_ column: Int32) -> Integer {
+        let value = sqlite3_column_value(handle, column)
+        return switch sqlite3_value_type(value) {
+        case SQLITE_INTEGER: .found(sqlite3_value_int64(value))
+        case SQLITE_NULL: .null
+        default: .other
+        }
+    }
+
     func double(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
     func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
-    func int64OrNil(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
+    func int64OrNil(_ column: Int32) -> Int64? {
+        let value = sqlite3_column_value(handle, column)
+        return sqlite3_value_type(value) == SQLITE_NULL ? nil : sqlite3_value_int64(value)
+    }
 
     /// Returns any value as text; `nil` for NULL.
     func text(_ column: Int32) -> String? {

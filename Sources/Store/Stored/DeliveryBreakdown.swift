@@ -97,6 +97,11 @@ struct BreakdownCounter: Hashable {
         var responses: Responses
         var state: Int64
         var isLeased: Bool
+
+        /// Most places differ in these two, and a hash of all would cost more than the rest of the count.
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(profile ^ wave << 20)
+        }
     }
 
     private enum Responses: Hashable {

@@ -152,12 +152,9 @@ package struct FrozenBatch: Hashable, Sendable {
     package var audience: Int
     package var suppressed: [SuppressionReason: Int]
 
-    package init(_ decisions: some Sequence<FreezePolicy.Decision>) {
-        (audience, suppressed) = (0, [:])
-        for decision in decisions {
-            audience += 1
-            if let reason = decision.suppression { suppressed[reason, default: 0] += 1 }
-        }
+    package init(audience: Int, suppressed: [SuppressionReason: Int]) {
+        self.audience = audience
+        self.suppressed = suppressed
     }
 }
 
