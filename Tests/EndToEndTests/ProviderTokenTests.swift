@@ -195,7 +195,10 @@ import Testing
         #expect(run.status == 77, "\(run.errors)")
         let id = mistake == "wrong" ? Self.sandboxKey : SampleInstallation.keyID
         let reason = mistake == "wrong" ? "InvalidProviderToken" : "BadEnvironmentKeyIdInToken"
-        for words in ["sandbox, key \(id) of team \(SampleInstallation.teamID): \(reason)", "5 deliveries there wait"] {
+        for words in [
+            "sandbox, key \(id) of team \(SampleInstallation.teamID): \(reason)",
+            "5 deliveries there wait: a daemon retries them automatically",
+        ] {
             #expect(run.errors.contains(words), "\(run.errors)")
         }
         #expect(run.errors.contains("credential refused, environment stopped"))

@@ -171,6 +171,7 @@ package final class LaneGroup: Sendable {
             return "\(name.joined(separator: ", ")): \(reason)"
         }
         let waiting = left.counted("delivery there waits", "deliveries there wait")
-        return reasons.joined(separator: "; and ") + ". \(waiting) for `fanfare resume`"
+        return reasons.joined(separator: "; and ")
+            + ". \(waiting): a daemon retries them automatically once the credential is right"
     }
 }
