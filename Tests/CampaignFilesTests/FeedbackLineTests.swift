@@ -70,6 +70,19 @@ struct FeedbackLineTests {
         }
     }
 
+    @Test func `a number of half a million digits is refused at once`() throws {
+        let digits = String(repeating: "9", count: 499_000)
+        let clock = ContinuousClock()
+        let time = try clock.measure {
+            for field in ["value", "at", "other"] {
+                let reason = try fault("\"type\":\"converted\",\"name\":\"a\",\"ref\":\"x\",\"\(field)\":\(digits)")
+                #expect(reason == "a number has over 64 characters")
+            }
+        }
+        #expect(time < .seconds(1))
+        #expect(try lines(String(repeating: "\n", count: 499_000)).isEmpty)
+    }
+
     @Test func `random bytes are read or refused, in linear time`() throws {
         var generator = SeededGenerator(seed: 7)
         let pieces = ["[", "]", "{", "}", "\"", "\\", ",", ":", "id", "\n", "1", "null", "é"]

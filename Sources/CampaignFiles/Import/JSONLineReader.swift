@@ -17,6 +17,7 @@ struct JSONLineReader {
     }
 
     private static let depthMax = 4
+    private static let numberBytesMax = 64
 
     private let bytes: [UInt8]
     private var index: Int
@@ -83,7 +84,7 @@ struct JSONLineReader {
         case UInt8(ascii: "t") where take(word: "true"): return .boolean(true)
         case UInt8(ascii: "f") where take(word: "false"): return .boolean(false)
         case UInt8(ascii: "n") where take(word: "null"): return .null
-        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number(number())
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number(try number())
         default: throw fault("a value")
         }
     }
@@ -100,10 +101,24 @@ struct JSONLineReader {
         return values
     }
 
-    private mutating func number() -> [UInt8] {
+    private mutating func number() throws(LineFault) -> [UInt8] {
         let start = index
-        while index < end, "+-.eE0123456789".utf8.contains(bytes[index]) { index += 1 }
+        while index < end, Self.isOfNumber(bytes[index]) {
+            index += 1
+            guard index - start <= Self.numberBytesMax else {
+                throw LineFault(reason: "a number has over \(Self.numberBytesMax) characters")
+            }
+        }
         return Array(bytes[start..<index])
+    }
+
+    private static func isOfNumber(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
+            UInt8(ascii: "e"), UInt8(ascii: "E"):
+            true
+        default: false
+        }
     }
 
     /// Reads the rest of a text after its opening quote.
