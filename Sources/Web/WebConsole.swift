@@ -112,6 +112,7 @@ package struct WebConsole: Sendable {
                 if page.isWhole { await frame.read(cases, for: visitor) }
             }
             let known = PageRequest(request: request, context: context, frame: frame)
+            if page.isChange { try await known.requireField() }
             let response = try await ViewerZone.$current.withValue(frame.zone) {
                 try await reading(for: known.visitor, context, isChange: page.isChange) {
                     try await TextThreads.serve(

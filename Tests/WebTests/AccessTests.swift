@@ -76,8 +76,29 @@ struct AccessTests {
                 "POST", "/sign-out", headers: cookie.merging(["Origin": "http://evil.example"]) { $1 }, body: "")
             #expect(byOrigin.status == 403)
             let own = try await scene.ask(
-                "POST", "/sign-out", headers: cookie.merging(["Origin": scene.address]) { $1 }, body: "")
+                "POST", "/sign-out", headers: cookie.merging(["Origin": scene.address]) { $1 }, body: "do=1")
             #expect(own.status == 303)
+        }
+    }
+
+    @Test(arguments: ["", "reason=", "reason=+&name="])
+    func `a form without any value does nothing, and the missing field is named`(body: String) async throws {
+        try await WebScene.with { scene in
+            let run = try await scene.sending.start(try scene.sending.definition())
+            let headers = [
+                "Cookie": "fanfare=\(scene.secrets.session(of: .admin))", "Sec-Fetch-Site": "same-origin",
+                "Content-Type": "application/x-www-form-urlencoded",
+            ]
+            for path in ["/stops", "/stops/lift", "/campaigns/new-podcast/stop"]
+                + ["stop", "pause", "cancel", "recall", "resume", "approve"].map({ "/runs/\(run.id)/\($0)" })
+            {
+                let answer = try await scene.ask("POST", path, headers: headers, body: body)
+                #expect(
+                    answer.status == 422 && answer.text.contains("the field `do` of its button is missing"),
+                    "\(path) \(answer.text)")
+            }
+            #expect(try await scene.store.stops().isEmpty)
+            #expect(try await scene.store.run(run.id)?.state == run.state)
         }
     }
 

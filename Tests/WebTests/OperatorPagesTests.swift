@@ -328,7 +328,9 @@ struct OperatorPagesTests {
             #expect(refused.text.contains("<option value=\"sender\" selected>"))
             let address = try #require(
                 page.text.firstMatch(
-                    of: /action="(\/tokens\/[0-9]+\/revoke)"><button class="danger" aria-label="Revoke ios"/)
+                    of:
+                        /action="(\/tokens\/[0-9]+\/revoke)"><button name="do" value="1" class="danger" aria-label="Revoke ios"/
+                )
             ).1
             #expect(try await scene.page(String(address), as: .admin, form: [:]).status == 303)
             #expect(try await scene.page("/tokens?format=csv", as: .admin).text.contains("ios,registrar,,revoked,"))

@@ -31,6 +31,20 @@ struct PageTemplateTests {
         #expect(keys.faults.isEmpty, "\(keys.faults)")
     }
 
+    /// A form without any value is refused, see ``PageRequest/requireField()``.
+    @Test(arguments: PageTemplate.allCases) func `each form has a field that it needs, or a button with a name`(
+        template: PageTemplate
+    ) throws {
+        let text = try #require(PageTemplate.texts[template.rawValue])
+        for form in text.matches(of: /<form[^>]*method="post"[^>]*>(?s:.*?)<\/form>/).map({ String($0.0) }) {
+            let isSent =
+                form.contains(/<(input|textarea)[^>]*name="[^>]*\brequired/)
+                || form.contains(/<(input|textarea)[^>]*\brequired[^>]*name="/)
+                || form.contains(/<(select|input type="(hidden|radio)") name="/) || form.contains(/<button[^>]*name="/)
+            #expect(isSent || form.contains("multipart/form-data"), "\(form)")
+        }
+    }
+
     static let examples = [
         Example(template: .devices) {
             DevicePages.Search(

@@ -25,7 +25,7 @@ struct PeoplePagesTests {
     private static let sameOrigin = ["Sec-Fetch-Site": "same-origin"]
 
     private static func accept(_ scene: WebScene, _ link: String) async throws -> WebScene.Answer {
-        try await scene.ask("POST", link, headers: sameOrigin, body: "")
+        try await scene.ask("POST", link, headers: sameOrigin, body: "do=1")
     }
 
     @Test func `a link invites once, and opening it does not use it up`() async throws {
@@ -76,7 +76,8 @@ struct PeoplePagesTests {
             let revoked = try await Self.invite(scene, "anna")
             let page = try await scene.page("/people")
             let address = try #require(
-                page.text.firstMatch(of: #/action="([^"]+)"><button class="danger" aria-label="Revoke anna"/#))
+                page.text.firstMatch(
+                    of: #/action="([^"]+)"><button name="do" value="1" class="danger" aria-label="Revoke anna"/#))
             #expect(try await scene.page(String(address.1), form: [:]).status == 303)
             #expect(try await Self.accept(scene, revoked).status == 404)
             let replaced = try await Self.invite(scene, "anna")

@@ -56,6 +56,9 @@ struct PageRequest: Sendable {
     /// The maximum size of the address of the next page, in bytes.
     static let addressBytesMax = 8192
 
+    /// The name of a button in a form without a required field.
+    static let button = "do"
+
     let request: Request
     let context: WebContext
     let frame: PageFrame
@@ -100,6 +103,20 @@ struct PageRequest: Sendable {
         let fields = Dictionary(Self.pairs(String(buffer: buffer)).map { ($0.name, $0.value) }) { _, last in last }
         reading.fields = fields
         return fields
+    }
+
+    /// Throws for a form without any value. Every form of the pages has a required field, or its button has a name, so
+    /// only another program sends such a form. A form with a file is checked when the file is read.
+    func requireField() async throws {
+        if request.headers[.contentType]?.lowercased().hasPrefix("multipart/") ?? false { return }
+        let isBlank = try await form().values.allSatisfy { $0.allSatisfy(\.isWhitespace) }
+        guard isBlank else { return }
+        throw Problem.invalid([
+            .init(
+                parameter: Self.button,
+                detail: "the form is empty: the field `\(Self.button)` of its button is missing; reload the page, and "
+                    + "press the button again")
+        ])
     }
 
     /// Returns the query of an address with these fields.

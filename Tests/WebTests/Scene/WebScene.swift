@@ -138,7 +138,7 @@ struct WebScene: Sendable {
         return try await api("POST", path, as: role, body: body, headers: headers.merging(type) { first, _ in first })
     }
 
-    /// Asks for a page with a session of the role; a form when there are fields.
+    /// Asks for a page with a session of the role; a form when there are fields. Its button is pressed.
     func page(
         _ path: String, as role: AccessRole = .admin, form: [String: String]? = nil, headers: [String: String] = [:]
     ) async throws -> Answer {
@@ -148,6 +148,7 @@ struct WebScene: Sendable {
             headers["Content-Type"] = "application/x-www-form-urlencoded"
             headers["Sec-Fetch-Site"] = headers["Sec-Fetch-Site"] ?? "same-origin"
         }
+        let form = form.map { ["do": "1"].merging($0) { $1 } }
         let body = form?.sorted { $0.key < $1.key }.map { "\(Self.encoded($0.key))=\(Self.encoded($0.value))" }
             .joined(separator: "&")
         return try await ask(form == nil ? "GET" : "POST", path, headers: headers, body: body)
