@@ -8,6 +8,15 @@ package enum FeedbackReporter: Sendable {
     /// An installation with a secret of its own. It reports only for itself.
     case installation(ReportingInstallation)
 
+    /// Whether values of conversions count. A person can read an installation's secret in the app, and report any
+    /// value with it.
+    var mayGiveValues: Bool {
+        switch self {
+        case .backend: true
+        case .installation: false
+        }
+    }
+
     func mayReport(_ push: PushReference, of topic: String) -> Bool {
         switch self {
         case .backend(let sees): sees(topic)

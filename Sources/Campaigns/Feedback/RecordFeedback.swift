@@ -124,8 +124,12 @@ package struct RecordFeedback: Sendable {
             reports.compactMap { if case .reference(let text) = $0.report.source { text } else { nil } })[...]
         for (number, report) in reports {
             switch try await event(report, received, sent ?? received, reporter, push: { pushes.popFirst() ?? nil }) {
-            case .success(let event):
+            case .success(var event):
                 numbers.append(number)
+                if event.valueMicros != nil, !reporter.mayGiveValues {
+                    event.valueMicros = nil
+                    result.ignoreValue()
+                }
                 events.append(event)
             case .failure(let fault): result.reject(number, fault.reason, of: report.kind)
             }
@@ -240,9 +244,12 @@ package struct FeedbackResult: Codable, Hashable, Sendable {
     package var rejectedCount = 0
     /// The first rejections.
     package var rejected: [Rejection] = []
+    /// The reports whose value was not kept, because only a backend may give values. Absent if there are none.
+    package var valuesIgnored: Int?
 
     private enum CodingKeys: String, CodingKey {
         case recorded = "recorded", repeated = "repeated", rejectedCount = "rejectedCount", rejected = "rejected"
+        case valuesIgnored = "valuesIgnored"
     }
 
     package init() {}
@@ -255,6 +262,8 @@ package struct FeedbackResult: Codable, Hashable, Sendable {
         case .rejected: break
         }
     }
+
+    fileprivate mutating func ignoreValue() { valuesIgnored = (valuesIgnored ?? 0) + 1 }
 
     /// - Parameter kind: `nil` if the report cannot be read.
     mutating func reject(_ line: Int, _ reason: String, of kind: FeedbackKind? = nil) {

@@ -26,7 +26,7 @@ struct FeedbackOperations: Sendable {
                 + "about a push has its `ref`, from `fanfare.r` in the payload; the others have `installation_id` and "
                 + "`topic`. A report that is sent twice is counted once. A bad report does not stop the others. Responds when "
                 + "the reports are stored. The bearer is a token, or the secret of an installation. An installation "
-                + "reports only for itself: at most \(Self.installationReportsMax) reports per request, and 30 requests at once, "
+                + "reports only for itself, and its values of conversions are not kept: at most \(Self.installationReportsMax) reports per request, and 30 requests at once, "
                 + "then one every 10 s.",
             permission: .report, body: .json([FeedbackReportBody].self),
             answers: [.init(.ok, "The counts, and each rejected report.", .json(FeedbackResult.self))],
@@ -96,7 +96,7 @@ struct FeedbackReportBody: Codable, Sendable {
     var topic: String?
     /// The name of an action or a conversion.
     var name: String?
-    /// The value of a conversion.
+    /// The value of a conversion. Only a token may give one; the value of an installation's report is not kept.
     var value: Double?
     /// When it happened, by the device's clock.
     var at: String?
