@@ -13,6 +13,8 @@ package struct Failure: Error, Hashable, Sendable {
         case refused
         /// Invalid file or data.
         case invalidData
+        /// The store, or a row of it, cannot be read. No caller can help.
+        case unusableStore
         /// No such campaign, run or device.
         case notFound
         /// APNs unreachable.
@@ -106,12 +108,13 @@ extension StoreError {
     fileprivate var failureKind: Failure.Kind {
         switch self {
         case .audienceSQL(.notSetUp): .configuration
-        case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .unreadableRun, .noSuchSegment,
-            .unsuitableValue, .audienceTooLarge,
+        case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .unreadableRun, .notStorable:
+            .unusableStore
+        case .noSuchSegment, .unsuitableValue, .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsAmbiguous, .segmentIsDynamic,
             .segmentIsStatic, .deviceOfOtherTopic, .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval,
             .grownBeyondApproval, .tooManySeeds,
-            .outcomesPruned, .notStorable:
+            .outcomesPruned:
             .invalidData
         case .accessTokenExists, .lastAdmin, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound

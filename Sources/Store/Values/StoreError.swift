@@ -155,7 +155,9 @@ extension StoreError {
     /// Whether the description quotes the database or names its place, which is for administrators only.
     package var quotesDatabase: Bool {
         switch self {
-        case .cannotOpen, .corrupt, .inputOutput, .unreachable, .accessRefused, .outcomeUnknown, .failed: true
+        case .cannotOpen, .corrupt, .notADatabase, .notAStore, .inputOutput, .unreachable, .accessRefused,
+            .outcomeUnknown, .failed:
+            true
         default: false
         }
     }

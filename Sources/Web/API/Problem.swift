@@ -116,6 +116,7 @@ struct Problem: Error, Codable, Sendable {
         switch kind {
         case .refused: (409, "refused", "Refused by a guard")
         case .invalidData: (422, "invalid", "Invalid file or data")
+        case .unusableStore: (500, "store", "The store cannot be used")
         case .notFound: (404, "not_found", "Not found")
         case .unavailable: (503, "unreachable", "APNs cannot be reached")
         case .halted: (409, "halted", "A person must decide")

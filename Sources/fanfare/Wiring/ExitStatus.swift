@@ -36,7 +36,7 @@ enum ExitStatus: Int32, CaseIterable {
         self =
             switch kind {
             case .refused: .refused
-            case .invalidData: .invalidData
+            case .invalidData, .unusableStore: .invalidData
             case .notFound: .notFound
             case .unavailable: .unavailable
             case .halted: .halted
