@@ -59,11 +59,12 @@ package struct ManageDevices: Sendable {
     /// Deletes one device on request. A device that recently got background pushes keeps an empty row, so that a new
     /// registration does not reset its silent budget.
     package func remove(_ device: Int64, by actor: Actor, now: Timestamp) async throws -> DeviceRemovalResult {
+        // Reports that wait name the device, too. They go first, so that an error means that the device is still there.
+        // A report that comes meanwhile is dropped when it is recorded.
+        try await store.forgetWaitingFeedback(of: device)
         guard let removal = try await store.removeDevice(device, now: now, by: actor) else {
             throw StoreError.noSuchDevice(device)
         }
-        // Reports that wait name the device, too. Those of a removed device are dropped.
-        try await store.recordWaitingFeedback()
         return DeviceRemovalResult(device: device, deleted: removal == .deleted)
     }
 

@@ -54,6 +54,11 @@ enum FeedbackPacking {
         return events
     }
 
+    /// Returns a number in its stored form.
+    static func bytes(of number: Int64) -> [UInt8] {
+        stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+
     private static func append(_ number: Int64, to bytes: inout [UInt8]) {
         for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }
     }

@@ -70,6 +70,26 @@ extension RelationalStore {
         return unreadable
     }
 
+    package func forgetWaitingFeedback(of device: Int64) async throws {
+        try await transaction(.durable) { db in
+            try db.lock(table: "waiting_feedback")
+            let merges = try DeviceMerges(db)
+            for id in merges.devices(kept: device) {
+                for row in try db.waitingFeedback(holding: id) {
+                    guard let events = FeedbackPacking.unpack(row.packed) else { continue }
+                    let others = events.filter { merges.applied(to: $0).storedDevice != device }
+                    if others.isEmpty {
+                        _ = try db.execute("DELETE FROM waiting_feedback WHERE id = $1", row.id)
+                    } else if others.count < events.count {
+                        _ = try db.execute(
+                            "UPDATE waiting_feedback SET events = $2, packed = $3 WHERE id = $1", row.id, others.count,
+                            FeedbackPacking.pack(others))
+                    }
+                }
+            }
+        }
+    }
+
     /// Records events in the order of the table, so that a transaction changes few pages.
     private func record(_ events: [FeedbackEvent]) async throws {
         let events = events.sorted { $0.storedDevice < $1.storedDevice }
@@ -91,15 +111,23 @@ private struct DeviceMerges: Sendable {
         kept = Dictionary(merges) { $1 }
     }
 
-    /// Returns an event with the device that exists now.
-    func applied(to event: FeedbackEvent) -> FeedbackEvent {
-        var device = event.storedDevice
+    /// Returns a device, and those that were merged into it.
+    func devices(kept device: Int64) -> [Int64] { [device] + kept.keys.filter { $0 != device && last($0) == device } }
+
+    private func last(_ device: Int64) -> Int64 {
+        var device = device
         var steps = 0
         while let next = kept[device], steps <= kept.count {
             device = next
             steps += 1
         }
-        guard steps > 0 else { return event }
+        return device
+    }
+
+    /// Returns an event with the device that exists now.
+    func applied(to event: FeedbackEvent) -> FeedbackEvent {
+        let device = last(event.storedDevice)
+        guard device != event.storedDevice else { return event }
         var event = event
         switch event.source {
         case .push(let run, _): event.source = .push(run: run, device: device)
@@ -121,8 +149,17 @@ private enum WaitingFeedbackLimits {
 }
 
 extension SQLSession {
-    /// Returns the first of some rows of waiting events, at least one if there is one.
-    fileprivate func waitingFeedback(in range: ClosedRange<Int64>) throws -> [(id: Int64, packed: [UInt8])] {
+    /// Returns the rows of waiting events that may name a device. The store looks for its number, so that few rows are
+    /// read.
+    fileprivate func waitingFeedback(holding device: Int64) throws -> [(id: Int64, packed: [UInt8])] {
+        let holds = Self.dialect.word("instr(packed, $1) > 0", "position(CAST($1 AS bytea) IN packed) > 0")
+        return try all(
+            "SELECT id, packed FROM waiting_feedback WHERE \(holds) ORDER BY id", FeedbackPacking.bytes(of: device)
+        ) { (id: try $0.int64(0), packed: try $0.bytes(1)) }
+    }
+
+    /// Returns the first of some rows of waiting events in order, at least one if there is one.
+    func waitingFeedback(in range: ClosedRange<Int64>) throws -> [(id: Int64, packed: [UInt8])] {
         let rows = try all(
             """
             SELECT id, events FROM waiting_feedback WHERE id >= $1 AND id <= $2
@@ -134,7 +171,9 @@ extension SQLSession {
             defer { events += row.events }
             return events < WaitingFeedbackLimits.events
         }.map(\.id)
-        return try all("SELECT id, packed FROM waiting_feedback WHERE id \(Self.dialect.isAny(1))", ids) {
+        return try all(
+            "SELECT id, packed FROM waiting_feedback WHERE id \(Self.dialect.isAny(1)) ORDER BY id", ids
+        ) {
             (id: try $0.int64(0), packed: try $0.bytes(1))
         }
     }

@@ -25,6 +25,9 @@ package protocol FeedbackLog: Sendable {
     @discardableResult
     func recordWaitingFeedback() async throws -> [Int64]
 
+    /// Deletes the events of a device that wait now. Records no others.
+    func forgetWaitingFeedback(of device: Int64) async throws
+
     /// Returns the counts of a run's events.
     func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell]
 

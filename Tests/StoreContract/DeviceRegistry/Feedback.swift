@@ -138,6 +138,24 @@ extension DeviceRegistryContract {
             #expect(counts.map(\.kind) == [.opened, .dismissed] && counts.map(\.events) == [900, 900])
             #expect(try await store.waitingFeedback() == nil)
         }
+        Promise("the reports of one device that wait are forgotten, and all others are kept") { store in
+            let run = try await sent(store, devices: 4)
+            #expect(try await store.setFeedbackAside([opened(run, 1)]) == [.recorded])
+            let mixed = [opened(run, 1, .dismissed), opened(run, 3), converted("install-1", id: 1)]
+            #expect(try await store.setFeedbackAside(mixed).allSatisfy { $0 == .recorded })
+            // The first device's app is installed again, so that its reports are those of another device.
+            _ = try await store.registerDevices(
+                [try record(1, installation: "install-2")], reading: true, now: noon + .seconds(600))
+            let kept = try #require(try await store.devices(matching: "install-2").first).id
+            try await store.forgetWaitingFeedback(of: 4)
+            #expect(try await store.waitingFeedback()?.events == 4)
+            try await store.forgetWaitingFeedback(of: kept)
+            #expect(try await store.waitingFeedback()?.events == 1)
+            try await store.recordWaitingFeedback()
+            let found = Collected<StoredFeedback>()
+            try await store.feedback(receivedIn: noon..<noon + .seconds(86_400)) { found.add($0) }
+            #expect(found.all.map(\.device) == [3])
+        }
         Promise("an installation has one secret, which leaves the store with its device") { store in
             _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
             let (first, second) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
