@@ -57,6 +57,8 @@ import Testing
                 let left = try await store.read { try Int64.fetchAll($0, sql: "SELECT id FROM waiting_feedback") }
                 #expect(left == [2])
             }
+            let check = try await store.verify(budgets: [:])["waiting_feedback"]
+            #expect(check?.faults.map(\.what) == ["the reports in row 2 of the table waiting_feedback cannot be read"])
             let devices = try await store.read { try Int64.fetchAll($0, sql: "SELECT device_id FROM feedback_event") }
             #expect(devices == [1, 3])
         }

@@ -114,6 +114,8 @@ package struct VerificationResult: Codable, Hashable, Sendable {
         package var name, promise: String
         package var faultCount: Int
         package var faults: [Fault]
+        /// A fact that is no fault. Absent if there is none.
+        package var remark: String?
     }
 
     package struct Fault: Codable, Hashable, Sendable {
@@ -137,7 +139,7 @@ package struct VerificationResult: Codable, Hashable, Sendable {
                 name: check.name, promise: check.promise, faultCount: check.faultCount,
                 faults: check.faults.map {
                     Fault(run: $0.run, device: $0.device, token: $0.tokenEnd.map { "…\($0)" }, what: $0.what)
-                })
+                }, remark: check.remark)
         }
     }
 }

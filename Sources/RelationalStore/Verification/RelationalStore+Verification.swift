@@ -15,6 +15,10 @@ extension RelationalStore {
         checks += try await leases()
         checks.append(try await check(StageCheck.name, StageCheck.promise, Self.stageFaults))
         checks.append(try await check(ApprovalCheck.name, ApprovalCheck.promise, Self.approvalFaults))
+        checks.append(
+            try await check(WaitingFeedbackCheck.name, WaitingFeedbackCheck.promise) {
+                try WaitingFeedbackCheck.faults($0)
+            })
         checks += try await ledgerChecks(SilentBudgets(byTopic: budgets))
         return Verification(checks: try await cut(checks, to: faultsMax))
     }

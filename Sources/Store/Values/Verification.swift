@@ -19,6 +19,8 @@ package struct Verification: Hashable, Sendable {
         /// The number of compared things, for a check that would also pass if it compared nothing; `nil` if not
         /// counted.
         package var compared: Int?
+        /// A fact for a person who reads the result. It is no fault.
+        package var remark: String?
 
         package init(
             _ name: String, _ promise: String, faults: [StoreFault] = [], count: Int? = nil,

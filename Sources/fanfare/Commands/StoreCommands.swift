@@ -73,8 +73,9 @@ struct VerificationPage {
         let mark = check.faultCount > 0 ? "BROKEN" : check.warnings.isEmpty ? "ok" : "warning"
         let count =
             check.faultCount == 0 ? "" : " (\(check.isCountAtLeast ? "at least " : "")\(check.faultCount.grouped))"
+        let remark = check.remark.map { "; \($0)" } ?? ""
         let rest = check.faultCount - check.faults.count
-        return ["\(mark.padded(to: 7)) \(check.name.padded(to: 15)) \(check.promise)\(count)"]
+        return ["\(mark.padded(to: 7)) \(check.name.padded(to: 15)) \(check.promise)\(count)\(remark)"]
             + check.faults.map { "          \(line($0))" }
             + (rest > 0 ? ["          and \(rest.grouped) more"] : [])
             + check.warnings.map { "          \(line($0))" }

@@ -143,6 +143,7 @@ extension DeviceRegistryContract {
             #expect(try await store.setFeedbackAside([opened(run, 1)]) == [.recorded])
             let mixed = [opened(run, 1, .dismissed), opened(run, 3), converted("install-1", id: 1)]
             #expect(try await store.setFeedbackAside(mixed).allSatisfy { $0 == .recorded })
+            #expect(try await store.verify(budgets: [:], faultsMax: 9)["waiting_feedback"]?.compared == 4)
             // The first device's app is installed again, so that its reports are those of another device.
             _ = try await store.registerDevices(
                 [try record(1, installation: "install-2")], reading: true, now: noon + .seconds(600))
@@ -155,6 +156,7 @@ extension DeviceRegistryContract {
             let found = Collected<StoredFeedback>()
             try await store.feedback(receivedIn: noon..<noon + .seconds(86_400)) { found.add($0) }
             #expect(found.all.map(\.device) == [3])
+            #expect(try await store.verify(budgets: [:], faultsMax: 9)["waiting_feedback"]?.compared == 0)
         }
         Promise("an installation has one secret, which leaves the store with its device") { store in
             _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
