@@ -5,8 +5,8 @@ package import Store
 /// Reads what people did with the pushes of a run.
 package struct ReadFeedback: Sendable {
     private static let alertsOffWithin: Duration = .seconds(86_400)
-    /// The maximum number of buttons in a report, those with the most taps. An app has a few; more of them are a
-    /// mistake or an attack.
+    /// The maximum number of buttons that a report names, those with the most taps. An app has a few; more of them are
+    /// a mistake or an attack. The others are merged.
     private static let actionsMax = 20
 
     private let store: any FeedbackLog
@@ -95,15 +95,12 @@ package struct ReadFeedback: Sendable {
         let opens = cells.filter { $0.kind == .opened }
         let byMinute = Dictionary(grouping: opens, by: \.minute).mapValues { $0.reduce(0) { $0 + $1.events } }
             .sorted { $0.key < $1.key }
-        let actions = Dictionary(grouping: cells.filter { $0.kind == .action }, by: \.name)
-            .mapValues { $0.reduce(0) { $0 + $1.events } }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         var report = FeedbackReport(
             accepted: accepted, opened: share(count(.opened), accepted), delay: delay(byMinute),
             curve: byMinute.map { FeedbackReport.Point(minute: $0.key, opened: $0.value) },
             dismissed: share(count(.dismissed), accepted),
-            actions: actions.prefix(actionsMax).map {
-                FeedbackReport.Named(name: $0.key, share: share($0.value, accepted))
-            }, variants: [])
+            actions: actions(cells).map { FeedbackReport.Named(name: $0.name, share: share($0.taps, accepted)) },
+            variants: [])
         if let percent = campaign.feedback?.arrivalsPercent, percent > 0 {
             report.arrivals = FeedbackReport.Arrivals(
                 askedPercent: percent, reported: count(.arrived),
@@ -117,6 +114,17 @@ package struct ReadFeedback: Sendable {
         report.variants = FeedbackReport.Named.merged(byVariant)
         report.locales = byLocale(opens, run, acceptedPushes.byLocale)
         return report
+    }
+
+    /// Returns the taps by button, the most taps first, and the rest as a last one.
+    private static func actions(_ cells: [FeedbackCell]) -> [(name: String, taps: Int)] {
+        var taps: [String: Int] = [:]
+        for cell in cells where cell.kind == .action { taps[cell.name, default: 0] += cell.events }
+        var rest = taps.removeValue(forKey: SmallGroups.other) ?? 0
+        let sorted = taps.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        rest += sorted.dropFirst(actionsMax).reduce(0) { $0 + $1.value }
+        return sorted.prefix(actionsMax).map { (name: $0.key, taps: $0.value) }
+            + (rest > 0 ? [(name: SmallGroups.other, taps: rest)] : [])
     }
 
     /// Returns the opens by the language of the text, or `nil` for a single text.

@@ -14,6 +14,7 @@ struct FeedbackBatch<Session: SQLSession> {
         _ events: [FeedbackEvent], _ sources: FeedbackSources, as rows: FeedbackRows
     ) throws -> [FeedbackVerdict] {
         var rows = rows
+        try rows.name(events) { run, kind in try FeedbackNames(db, run: run, kind: kind) }
         try insert(&rows, events)
         rows.markUnknown(try db.unknownDevices(among: rows.unwrittenDevices), events, sources)
         for (run, places) in rows.written() { rows.count(places, events, sources.runs[run] ?? [:]) }

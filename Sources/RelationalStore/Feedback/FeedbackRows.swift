@@ -45,6 +45,8 @@ struct FeedbackRows {
     /// The index of each row's event.
     private(set) var events: [Int] = []
     private(set) var cells: [Cell: Sum] = [:]
+    /// The names under which rows are counted, by place, if they differ from the names in the keys.
+    private var countedNames: [Int: String] = [:]
 
     init(_ given: [FeedbackEvent], _ sources: FeedbackSources) {
         var rows: [(key: FeedbackKey, event: Int)] = []
@@ -71,6 +73,29 @@ struct FeedbackRows {
         rows.sort { ($0.key.device, $0.key.run) < ($1.key.device, $1.key.run) }
         keys = rows.map(\.key)
         events = rows.map(\.event)
+    }
+
+    /// Chooses the names under which events of pushes are counted. The row of an action also gets that name, so that
+    /// a device counts once. The row of a conversion keeps its name, because it may be the goal of another run.
+    mutating func name(
+        _ given: [FeedbackEvent], _ names: (_ run: Int64, _ kind: FeedbackKind) throws -> FeedbackNames
+    ) throws {
+        var found: [NamedKind: FeedbackNames] = [:]
+        for place in keys.indices {
+            let (key, kind) = (keys[place], given[events[place]].kind)
+            guard key.run != 0, kind.isNamed else { continue }
+            let named = NamedKind(run: key.run, kind: kind)
+            var kept = try found[named] ?? names(key.run, kind)
+            let name = try kept.counted(key.name, of: key.device)
+            found[named] = kept
+            guard name != key.name else { continue }
+            if kind.isAboutPush { keys[place].name = name } else { countedNames[place] = name }
+        }
+    }
+
+    private struct NamedKind: Hashable {
+        var run: Int64
+        var kind: FeedbackKind
     }
 
     /// Marks a row that was not there before.
@@ -120,7 +145,8 @@ struct FeedbackRows {
             let (key, event) = (keys[place], given[events[place]])
             let push = pushes[key.device]
             let cell = Cell(
-                run: key.run, kind: key.kind, name: key.name, variant: push?.variant ?? -1, locale: push?.locale ?? -1,
+                run: key.run, kind: key.kind, name: countedNames[place] ?? key.name, variant: push?.variant ?? -1,
+                locale: push?.locale ?? -1,
                 minute: push?.sentAt.map { FeedbackMinute.of(event.at - $0) } ?? 0)
             cells[cell, default: Sum()].add(event.valueMicros ?? 0)
         }

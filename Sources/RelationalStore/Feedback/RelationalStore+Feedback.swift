@@ -17,20 +17,7 @@ extension RelationalStore {
     }
 
     package func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell] {
-        try await snapshot(.expensive) { db in
-            try db.all(
-                """
-                SELECT kind, name, variant, locale_index, minute, events, value_micros FROM feedback_count
-                WHERE run_id = $1 ORDER BY kind, name, variant, locale_index, minute
-                """, run
-            ) { row -> FeedbackCell? in
-                guard let kind = FeedbackKind(rawValue: try row.int64(0)) else { return nil }
-                return FeedbackCell(
-                    kind: kind, name: try row.text(1), variant: try FeedbackBatch<Session>.index(row.int(2)),
-                    locale: try FeedbackBatch<Session>.index(row.int(3)), minute: try row.int(4),
-                    events: try row.int(5), valueMicros: try row.int64(6))
-            }.compactMap(\.self)
-        }
+        try await snapshot(.expensive) { try $0.feedbackCells(ofRun: run) }
     }
 
     package func openTotals(ofRuns runs: [Int64]) async throws -> [Int64: Int] {
@@ -101,6 +88,55 @@ extension RelationalStore {
             total += removed
             try Task.checkCancellation()
         }
+    }
+}
+
+extension SQLSession {
+    /// Reads a bounded number of cells, however many names an earlier version has stored.
+    fileprivate func feedbackCells(ofRun run: Int64) throws -> [FeedbackCell] {
+        let named = FeedbackKind.allCases.filter(\.isNamed)
+        let codes = named.map { "\($0.rawValue)" }.joined(separator: ", ")
+        var cells = try feedbackCells(where: "run_id = $1 AND kind NOT IN (\(codes))", [run])
+        for kind in named {
+            let names = try all(
+                """
+                SELECT name FROM feedback_count WHERE run_id = $1 AND kind = $2 AND name <> '\(FeedbackNames.other)'
+                GROUP BY name ORDER BY sum(events) DESC, name LIMIT \(FeedbackNames.max)
+                """, run, kind.rawValue
+            ) { try $0.text(0) }
+            let isNamed = "name \(Self.dialect.isAny(3))"
+            let values: [any SQLValue] = [run, kind.rawValue, names]
+            cells += try feedbackCells(where: "run_id = $1 AND kind = $2 AND \(isNamed)", values)
+            cells += try feedbackCells(
+                where: "run_id = $1 AND kind = $2 AND NOT (\(isNamed))", values, namedAll: FeedbackNames.other)
+        }
+        return cells.sorted {
+            ($0.kind.rawValue, $0.name, $0.variant ?? -1, $0.locale ?? -1, $0.minute)
+                < ($1.kind.rawValue, $1.name, $1.variant ?? -1, $1.locale ?? -1, $1.minute)
+        }
+    }
+
+    /// - Parameter common: the name under which the cells are added up; `nil` for their own names.
+    private func feedbackCells(
+        where condition: String, _ values: [any SQLValue], namedAll common: String? = nil
+    ) throws -> [FeedbackCell] {
+        let (name, names) = common.map { ("'\($0)'", "") } ?? ("name", "name, ")
+        var cells: [FeedbackCell] = []
+        try each(
+            """
+            SELECT kind, \(name), variant, locale_index, minute, CAST(sum(events) AS bigint),
+                \(Self.dialect.sumOfValues("value_micros"))
+            FROM feedback_count WHERE \(condition) GROUP BY kind, \(names)variant, locale_index, minute
+            """, values: values
+        ) { row in
+            guard let kind = FeedbackKind(rawValue: try row.int64(0)) else { return }
+            cells.append(
+                FeedbackCell(
+                    kind: kind, name: try row.text(1), variant: try FeedbackBatch<Self>.index(row.int(2)),
+                    locale: try FeedbackBatch<Self>.index(row.int(3)), minute: try row.int(4),
+                    events: try row.int(5), valueMicros: try row.int64(6)))
+        }
+        return cells
     }
 }
 

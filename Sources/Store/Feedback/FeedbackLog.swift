@@ -28,7 +28,8 @@ package protocol FeedbackLog: Sendable {
     /// Deletes the events of a device that wait now. Records no others.
     func forgetWaitingFeedback(of device: Int64) async throws
 
-    /// Returns the counts of a run's events.
+    /// Returns the counts of a run's events. Of each kind, at most some dozen names are kept. Events with other names
+    /// are counted together as `other`.
     func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell]
 
     /// Returns how many devices opened the pushes of some runs, by run. Runs without opens are left out.

@@ -138,6 +138,37 @@ extension DeviceRegistryContract {
             #expect(counts.map(\.kind) == [.opened, .dismissed] && counts.map(\.events) == [900, 900])
             #expect(try await store.waitingFeedback() == nil)
         }
+        Promise("a run counts a bounded number of names, whoever makes them up") { store in
+            let run = try await sent(store, devices: 60)
+            // One device makes up hundreds of buttons, in several transactions.
+            for batch in 0..<3 {
+                let events = (0..<100).map { opened(run, 1, .action, name: "made up \(batch) \($0)") }
+                _ = try await store.recordFeedback(events)
+            }
+            var counts = try await store.feedbackCounts(ofRun: run)
+            #expect(counts.count == 6 && counts.allSatisfy { $0.events == 1 })
+            #expect(counts.contains { $0.name == "other" })
+            #expect(try await store.recordFeedback([opened(run, 1, .action, name: "more")]) == [.repeated])
+            // All devices make up buttons, and then tap a real one, which has its name already.
+            _ = try await store.recordFeedback([opened(run, 2, .action, name: "save")])
+            for device in Int64(2)...60 {
+                let names = (0..<10).map { "button \(device) \($0)" } + ["save"]
+                _ = try await store.recordFeedback(names.map { opened(run, device, .action, name: $0) })
+            }
+            counts = try await store.feedbackCounts(ofRun: run)
+            #expect(Set(counts.map(\.name)).count == 51)
+            #expect(counts.first { $0.name == "save" }?.events == 59)
+            #expect(counts.filter { $0.name == "other" }.map(\.events) == [60])
+        }
+        Promise("a conversion keeps its name, because it may be the goal of another run") { store in
+            let run = try await sent(store, devices: 1)
+            let events = (0..<200).map { opened(run, 1, .converted, name: "event \($0)") }
+            #expect(try await store.recordFeedback(events).allSatisfy { $0 == .recorded })
+            let counts = try await store.feedbackCounts(ofRun: run)
+            #expect(counts.count == 6 && counts.map(\.events).reduce(0, +) == 200)
+            let goal = FeedbackGoal(kind: .converted, name: "event 199", within: .seconds(3600))
+            #expect(try await store.feedbackArms(ofRun: run, [goal])[goal]?.treated.reached == 1)
+        }
         Promise("the reports of one device that wait are forgotten, and all others are kept") { store in
             let run = try await sent(store, devices: 4)
             #expect(try await store.setFeedbackAside([opened(run, 1)]) == [.recorded])
