@@ -34,6 +34,12 @@ struct SigningKeyTests {
         BadKey(name: "an empty file", text: "", says: "an empty file, not a private key"),
         BadKey(name: "no PEM", text: "hello", says: "not PEM text"),
         BadKey(
+            name: "no first line", text: "MIGHAgEAMBMGBy\n-----END PRIVATE KEY-----\n",
+            says: "no line such as -----BEGIN PRIVATE KEY-----"),
+        BadKey(
+            name: "no last line", text: "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGBy\n",
+            says: "is damaged: the line -----END PRIVATE KEY----- is missing"),
+        BadKey(
             name: "a certificate", text: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
             says: "is a certificate, not a private key; use the AuthKey_<KeyID>.p8"),
         BadKey(

@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Platform
 import SQLiteStore
 import Senders
 import Sending
@@ -43,7 +44,7 @@ struct DiagnosisTests {
                     store: try SQLiteFileStore(path: path, access: .reading),
                     senders: SenderFolder(besideStore: path, command: "doctor", now: { now }))
             },
-            credential: { _, _ in CredentialFacts(isReadableByOthers: false, expiresAt: expiresAt, topics: topics) },
+            credential: { _, _ in CredentialFacts(expiresAt: expiresAt, topics: topics) },
             proxy: { _ in proxy }, reach: { _, _, _ in reach }, machine: machine)
         return await DiagnoseInstallation(
             source: ConfigurationSource(named: path, environment: [:]), environment: [:], probes: probes, now: now
@@ -106,6 +107,42 @@ struct DiagnosisTests {
         }
         #expect(checks.withLock { $0 } == 2)
         try store.close()
+    }
+
+    @Test func `a key file that others can read is named, also if its content is wrong`() async throws {
+        for isWrong in [false, true] {
+            let folder = try TemporaryDirectory()
+            let path = try folder.write(
+                Self.configured.replacing("AuthKey_", with: folder.file("AuthKey_")), to: "fanfare.yaml")
+            let key = try folder.write("key", to: "AuthKey_ABC123DEFG.p8")
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key)
+            let probes = DiagnoseInstallation.Probes(
+                openStore: { _ in throw CancellationError() },
+                credential: { _, _ in
+                    if isWrong { throw Failure(.configuration, "is damaged") }
+                    return CredentialFacts()
+                },
+                proxy: { _ in .direct }, reach: { _, _, _ in Reachability(endpoint: "", isWell: true, summary: "") },
+                machine: MachineFacts(
+                    version: "1", system: "s", libraries: "l", user: "u", isClockKept: true, openFilesMax: nil,
+                    threadsMax: nil, networkFileSystem: { _ in nil }))
+            let result = await DiagnoseInstallation(
+                source: ConfigurationSource(named: path, environment: [:]), environment: [:], probes: probes,
+                now: Timestamp(Date())
+            ).diagnose(network: false)
+            let found = findings(.credential, in: result)
+            #expect(found.map(\.state) == (isWrong ? [.wrong, .warning] : [.warning]))
+            #expect(found.last?.message.contains("chmod 600 \(key)") == true, "\(found)")
+        }
+    }
+
+    @Test(arguments: [(999_999, false, true), (1_000_000, false, false), (50_000_000, true, true)])
+    func `a store on a full disk cannot be written, though it can be read`(free: Int, hasNoFiles: Bool, isFull: Bool) {
+        let space = DiskSpace(folder: "/data", freeBytes: free, isWithoutFiles: hasNoFiles)
+        let reason = ObserveStore.fullDisk(of: "/data/a.sqlite") { _ in space }
+        #expect((reason != nil) == isFull)
+        #expect(reason?.contains("the store /data/a.sqlite: \(space.summary); free disk space there") ?? true)
+        #expect(ObserveStore.fullDisk(of: "postgres://host/a") { _ in space } == nil)
     }
 
     private func findings(_ check: Finding.Check, in result: DiagnosisResult) -> [Finding] {

@@ -150,7 +150,7 @@ struct ServiceChecksTests {
             networkFileSystem: { _ in nil })
         let probes = DiagnoseInstallation.Probes(
             openStore: { throw StoreError.noStore(path: $0, isEmptyFile: false) },
-            credential: { _, _ in CredentialFacts(isReadableByOthers: false) }, proxy: { _ in .direct },
+            credential: { _, _ in CredentialFacts() }, proxy: { _ in .direct },
             reach: { _, _, _ in Reachability(endpoint: "", isWell: true, summary: "") }, machine: machine,
             service: ServiceFacts(
                 user: user, credentials: ["keys": folder.file("keys")], stateFolder: state,

@@ -54,7 +54,7 @@ struct SetupPagesTests {
             guard try content(credential, environment).hasPrefix("-----BEGIN PRIVATE KEY") else {
                 throw Failure(.invalidData, "no key")
             }
-            return CredentialFacts(isReadableByOthers: false)
+            return CredentialFacts()
         },
         proxy: { _ in .direct },
         reach: { app, environment, _ in

@@ -52,11 +52,18 @@ struct PEMText {
         }
     }
 
+    /// Names the last line of a block that has only its first line. `nil` if every block has both.
+    var missingEnd: String? {
+        let text = String(decoding: bytes, as: UTF8.self)
+        let label = labels.first { !text.contains("-----END \($0)-----") }
+        return label.map { "the line -----END \($0)----- is missing" }
+    }
+
     /// A description of the contents, for errors.
     var contents: String {
         if bytes.isEmpty { return "an empty file" }
         let labels = labels
-        if labels.isEmpty { return "not PEM text (no -----BEGIN line)" }
+        if labels.isEmpty { return "not PEM text (no line such as -----BEGIN PRIVATE KEY-----)" }
         if labels.contains("CERTIFICATE REQUEST") { return "a certificate request" }
         if labels.contains("CERTIFICATE") { return "a certificate" }
         if labels.contains(where: { $0.hasSuffix("PUBLIC KEY") }) { return "a public key" }
@@ -82,7 +89,7 @@ struct PEMText {
         }
         if let key { return key }
         if wasAsked { throw .encryptedKey(origin: origin) }
-        throw .malformedKey(origin: origin, reason: OpenSSLFault.last)
+        throw .malformedKey(origin: origin, reason: missingEnd ?? OpenSSLFault.last)
     }
 
     /// Returns the first certificate. The caller frees it.
@@ -90,7 +97,7 @@ struct PEMText {
         guard labels.contains("CERTIFICATE") else { throw .noCertificate(origin: origin, holds: contents) }
         ERR_clear_error()
         guard let certificate = withMemory({ PEM_read_bio_X509($0, nil, nil, nil) }) else {
-            throw .malformedCertificate(origin: origin, reason: OpenSSLFault.last)
+            throw .malformedCertificate(origin: origin, reason: missingEnd ?? OpenSSLFault.last)
         }
         return certificate
     }

@@ -90,7 +90,7 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
         case .wrongKeyKind(let origin, let kind):
             "\(origin) is \(kind); APNs accepts only an EC key on curve P-256, as in the .p8 file from Apple"
         case .malformedKey(let origin, let reason):
-            "\(origin) is damaged: \(reason); download it again or restore it from a backup"
+            "\(origin) is damaged: \(reason); restore it from a backup, or create another key at developer.apple.com"
         case .signingFailed(let reason):
             "cannot sign a provider token: \(reason)"
         case .renewalPending:

@@ -243,15 +243,12 @@ package struct DiagnoseInstallation: Sendable {
 
 /// The result of trying a credential.
 package struct CredentialFacts: Hashable, Sendable {
-    /// Whether users outside of owner and group can read the file.
-    package var isReadableByOthers: Bool
     /// `nil` for keys, which do not expire.
     package var expiresAt: Timestamp?
     /// The topics that a certificate is for; empty for keys.
     package var topics: [String]
 
-    package init(isReadableByOthers: Bool, expiresAt: Timestamp? = nil, topics: [String] = []) {
-        self.isReadableByOthers = isReadableByOthers
+    package init(expiresAt: Timestamp? = nil, topics: [String] = []) {
         self.expiresAt = expiresAt
         self.topics = topics
     }

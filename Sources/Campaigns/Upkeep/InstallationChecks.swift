@@ -71,7 +71,7 @@ struct FileChecks {
     func rights() -> [Finding] {
         let told = [configurationPath].compactMap(\.self) + folders
         let open = told.compactMap { path -> Finding? in
-            guard let mode = mode(of: path), mode & 0o002 != 0 else { return nil }
+            guard let mode = fileMode(of: path), mode & 0o002 != 0 else { return nil }
             return .warning(
                 .rights,
                 "\(path) can be written by every user of this machine, who could then send; run: chmod o-w \(path)")
@@ -83,7 +83,7 @@ struct FileChecks {
 
     private func storeFile() -> [Finding] {
         let store = ["", "-wal"].map { configuration.store + $0 }.compactMap { path -> Finding? in
-            guard let mode = mode(of: path), mode & 0o077 != 0 else { return nil }
+            guard let mode = fileMode(of: path), mode & 0o077 != 0 else { return nil }
             return .warning(
                 .rights,
                 "\(path), which holds device tokens, is open to others (mode \(String(mode, radix: 8))); "
@@ -95,7 +95,8 @@ struct FileChecks {
     /// Warns of a database password in a configuration file that every user of the machine can read.
     private func password() -> [Finding] {
         guard environment["FANFARE_STORE"]?.isEmpty ?? true, let path = configurationPath,
-            StoreAddress(configuration.store).postgres?.password != nil, let mode = mode(of: path), mode & 0o004 != 0
+            StoreAddress(configuration.store).postgres?.password != nil, let mode = fileMode(of: path),
+            mode & 0o004 != 0
         else { return [] }
         return [
             .warning(
@@ -150,10 +151,6 @@ struct FileChecks {
                     + "openssl rand -hex 32, or correct secret_path")
         }
     }
-
-    private func mode(of path: String) -> Int? {
-        (try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.posixPermissions] as? Int
-    }
 }
 
 /// A file that systemd reads for the service, and that this user may not see.
@@ -197,24 +194,26 @@ struct CredentialChecks {
     private func check(_ environment: PushEnvironment) -> [Finding] {
         let (path, id) = file(environment)
         let name = "\(app.topic): \(app.credential.name(in: environment) ?? path)"
+        let exposed = exposed(environment).map { Finding.warning(.credential, "\(name): \($0)") }
         do {
             let facts = try tried(app.credential, environment)
             let doubts = doubts(facts, path, id)
-            guard doubts.isEmpty else { return doubts.map { .warning(.credential, "\(name): \($0)") } }
+            guard doubts.isEmpty, exposed.isEmpty else {
+                return exposed + doubts.map { .warning(.credential, "\(name): \($0)") }
+            }
             let topics = facts.topics.isEmpty ? "" : ", for \(facts.topics.joined(separator: ", "))"
-            let end = facts.expiresAt.map { "\(topics), valid until \($0.iso8601.prefix(10))" } ?? ", which signs"
+            let end =
+                facts.expiresAt.map { "\(topics), valid until \($0.iso8601.prefix(10))" }
+                ?? ", a well-formed key; only APNs knows whether it is valid"
             return [.ok(.credential, "\(name): \(path)\(end)")]
         } catch {
             if let hidden = HiddenFile.finding(.credential, path) { return [hidden] }
-            return Finding.sentences(of: error).map { .wrong(.credential, "\(name): \($0)") }
+            return Finding.sentences(of: error).map { .wrong(.credential, "\(name): \($0)") } + exposed
         }
     }
 
     private func doubts(_ facts: CredentialFacts, _ path: String, _ id: String?) -> [String] {
         var doubts: [String] = []
-        if facts.isReadableByOthers {
-            doubts.append("\(path) can be read by other users of this machine; run: chmod 600 \(path)")
-        }
         if let id, let named = Self.keyID(inNameOf: path), named != id {
             doubts.append(
                 "the file's name is that of key \(named), but key_id is \(id): APNs responds InvalidProviderToken if "
@@ -230,6 +229,19 @@ struct CredentialChecks {
                 "it expires on \(end.iso8601.prefix(10)); create a new certificate at developer.apple.com before that")
         }
         return doubts
+    }
+
+    /// Names the secret files that users outside of owner and group can read, also if their content is wrong.
+    private func exposed(_ environment: PushEnvironment) -> [String] {
+        let secrets =
+            switch app.credential {
+            case .key, .keys: [file(environment).path]
+            case .certificate(let path, let privateKeyPath, let passwordPath):
+                [privateKeyPath ?? path, passwordPath].compactMap(\.self)
+            }
+        return secrets.filter { fileMode(of: $0).map { $0 & 0o004 != 0 } ?? false }.map {
+            "\($0) can be read by other users of this machine; run: chmod 600 \($0)"
+        }
     }
 
     private func file(_ environment: PushEnvironment) -> (path: String, keyID: String?) {
@@ -324,6 +336,11 @@ struct MachineChecks {
         }
         return .ok(.limits, "enough files and threads for \(lanes) connections")
     }
+}
+
+/// Returns the permissions of the file that a path leads to, or `nil` if there is none.
+private func fileMode(of path: String) -> Int? {
+    (try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.posixPermissions] as? Int
 }
 
 /// Returns the file that a path leads to over symbolic links: the rights and size of a link are not those of the

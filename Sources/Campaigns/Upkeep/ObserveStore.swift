@@ -1,4 +1,5 @@
 package import Model
+package import Platform
 package import Store
 import Synchronization
 
@@ -6,6 +7,9 @@ import Synchronization
 package struct ObserveStore: Sendable {
     /// The minimum interval between reads of the server. A caller within the interval gets the last result.
     private static let serverEvery: Duration = .seconds(5)
+
+    /// The space that the results of one batch may need. A heartbeat needs less, and still succeeds.
+    private static let batchBytes = 1_000_000
 
     private let store: any StoreUpkeep & SenderLog
     private let clock: WallClock
@@ -29,6 +33,17 @@ package struct ObserveStore: Sendable {
             last.keep(nil)
             throw error
         }
+    }
+
+    /// Returns why a store cannot be written, although it can be read: its disk is full. Returns `nil` if the disk has
+    /// space, or is a server's.
+    ///
+    /// - Parameter disk: the free space around a file.
+    package static func fullDisk(
+        of store: String, disk: (_ path: String) -> DiskSpace? = { DiskSpace(around: $0) }
+    ) -> String? {
+        guard !StoreAddress(store).isURL, let space = disk(store), space.isFull(for: batchBytes) else { return nil }
+        return "no free space for the store \(store): \(space.summary); free disk space there"
     }
 
     package func observe(now: Timestamp) async throws -> ObservationResult {

@@ -44,7 +44,10 @@ struct StoreChecks {
 
     private var missing: Finding {
         let way = isOfService ? "`systemctl start fanfare`" : "`fanfare devices import`"
-        return .warning(.store, "there is no store yet at \(path); \(way) creates it")
+        return .warning(
+            .store,
+            "there is no store yet at \(path), where `store` says; correct `store` if the store is elsewhere, else \(way) "
+                + "creates it")
     }
 
     /// Whether the folder is the service's state folder, which systemd creates for the service's user.

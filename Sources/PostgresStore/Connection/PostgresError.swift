@@ -126,7 +126,8 @@ extension PostgresError: CustomStringConvertible {
 
     private static func refusal(_ server: String, _ fault: ServerFault) -> String {
         switch fault.kind {
-        case .diskFull: "no free space on \(server): \(fault); free disk space there and run the same command again"
+        case .diskFull:
+            "no free space on \(server): \(fault); free disk space there first, then run the same command again"
         case .readOnly: "\(server) is read-only: \(fault); name the primary in the store's URL"
         case .permission: "\(server) refuses this user: \(fault); GRANT the user the rights"
         case .outOfMemory:

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import Platform
 import Store
 
 extension StoreError {
@@ -54,7 +55,7 @@ extension StoreError {
 /// The reason why this user cannot open a file or one of the files beside it.
 struct Openness {
     /// The free space below which SQLite cannot even create the shared memory of a log.
-    private static let neededBytes: UInt = 65_536
+    private static let neededBytes = 65_536
     /// `ST_RDONLY`.
     private static let readOnlyFlag: UInt = 1
 
@@ -93,8 +94,6 @@ struct Openness {
     }
 
     static func isFull(_ path: String) -> Bool {
-        var facts = statvfs()
-        guard statvfs(URL(fileURLWithPath: path).deletingLastPathComponent().path, &facts) == 0 else { return false }
-        return UInt(facts.f_bavail) * UInt(facts.f_frsize) < neededBytes || (facts.f_files > 0 && facts.f_favail == 0)
+        DiskSpace(around: path)?.isFull(for: neededBytes) ?? false
     }
 }

@@ -1,4 +1,5 @@
 package import Model
+import Platform
 
 /// The errors of the store, with the facts of the case. `description` is one sentence for the person at the terminal,
 /// and never holds a whole token.
@@ -187,7 +188,9 @@ extension StoreError: CustomStringConvertible {
         case .cannotMake(let path, let reason): "cannot write \(path): \(reason); name another path"
         case .noFolder(let path): "the folder of \(path) does not exist; create it or change `store`"
         case .cannotOpen(let path, let reason): "cannot open the store \(path): \(reason)"
-        case .diskFull(let path): "no free space for the store \(path); free disk space and run the same command again"
+        case .diskFull(let path):
+            "no free space for the store \(path)" + (DiskSpace(around: path).map { ": \($0.summary)" } ?? "")
+                + "; free disk space there first, then run the same command again"
         case .readOnly(let path):
             "the store \(path) cannot be written to; check the owner and permissions of the file and its folder"
         case .readOnlyFileSystem(let path):

@@ -87,19 +87,18 @@ extension CredentialFacts {
             let credential = try PushCredential(
                 certificatePath: certificatePath, privateKeyPath: privateKeyPath, passwordPath: passwordPath)
             guard case .certificate(let certificate) = credential else {
-                self.init(isReadableByOthers: false)
+                self.init()
                 return
             }
             self.init(
-                isReadableByOthers: false, expiresAt: Timestamp(milliseconds: certificate.expiresAt),
-                topics: certificate.topics)
+                expiresAt: Timestamp(milliseconds: certificate.expiresAt), topics: certificate.topics)
         }
     }
 
     private init(tryingKey path: String) throws {
         let key = try SigningKey(path: path)
         _ = try key.signature(over: Array("fanfare".utf8))
-        self.init(isReadableByOthers: key.isReadableByOthers)
+        self.init()
     }
 }
 

@@ -49,7 +49,7 @@ enum Operations {
             readiness: {
                 do {
                     _ = try await observer.observe(now: now())
-                    return readiness()
+                    return readiness() ?? ObserveStore.fullDisk(of: configuration.store)
                 } catch {
                     return "\(error)"
                 }

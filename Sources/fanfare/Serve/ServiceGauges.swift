@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import Platform
 import Senders
 import Sending
 import Systemd
@@ -45,11 +46,9 @@ enum ServiceGauges {
 
     /// Returns the free space of the folder's file system.
     private static func disk(_ folder: String) -> [GaugeFamily] {
-        var facts = statvfs()
-        guard statvfs(folder, &facts) == 0 else { return [] }
-        let free = Double(facts.f_bavail) * Double(facts.f_frsize)
+        guard let free = DiskSpace(ofFolder: folder)?.freeBytes else { return [] }
         return [
-            GaugeFamily("fanfare_disk_free_bytes", "Free space beside the store, or beside the journals.", free)
+            GaugeFamily("fanfare_disk_free_bytes", "Free space beside the store, or beside the journals.", Double(free))
         ]
     }
 
