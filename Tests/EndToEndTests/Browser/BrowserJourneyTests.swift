@@ -4,7 +4,7 @@ import Testing
 
 /// The pages as a person uses them, in a real browser, on the README's demo that stays.
 @Suite(
-    .ownThread, .serialized, .timeLimit(.minutes(10)),
+    .ownThread, .timeLimit(.minutes(10)),
     .enabled(if: Browser.isAsked, "no browser was installed; `.ci/run` does it: left out"))
 struct `The pages in a browser` {
     /// Of every page there is, light and dark, wide and narrow: written to the folder that `SCREENSHOTS` names.
@@ -48,7 +48,7 @@ struct `The pages in a browser` {
     }
 
     @Test func `a run's sum leads to its devices and their history, and its report is a file`() async throws {
-        let demo = try DemoWithPages()
+        let demo = try DemoWithPages(devices: 2_000, stays: true)
         try await Browser.with { browser in
             try await browser.open(demo.link)
             let first = try await browser.text("h1")
@@ -79,8 +79,7 @@ struct `The pages in a browser` {
 
     @Test func `a content editor sees a mistake at its line, plans, starts, watches, pauses and resumes`() async throws
     {
-        // At 1,000 a second, half a minute of a broadcast to be seen and paused in.
-        let demo = try DemoWithPages(devices: 50_000)
+        let demo = try DemoWithPages.withSlowBroadcasts()
         // A script in a name is text, wherever it is shown.
         let occurrence = "evening <img src=x onerror=\"document.title='broken'\">"
         try await Browser.with { browser in
@@ -104,7 +103,7 @@ struct `The pages in a browser` {
             try await browser.follow(browser.named("Plan"))
             let plan = try await browser.text("#plan h2")
             // Without those whose tokens the first run found gone.
-            #expect(plan.contains("34,910"))
+            #expect(plan.contains("3,490"))
             _ = try await browser.script("document.querySelector('#occurrence').value = ''")
             try await browser.type(occurrence, into: "#occurrence")
             try await browser.follow("form.start button.main")
@@ -125,7 +124,7 @@ struct `The pages in a browser` {
     @Test func `an operator stops a run, then everything, without a question, and lifts that with a reason`()
         async throws
     {
-        let demo = try DemoWithPages(devices: 50_000)
+        let demo = try DemoWithPages.withSlowBroadcasts()
         try await Browser.with { browser in
             try await browser.open(demo.link)
             // Not before: a browser may take as long to start as the run takes.
@@ -138,7 +137,7 @@ struct `The pages in a browser` {
             try await browser.open("\(demo.address)/runs/\(run)")
             try await browser.follow(browser.named("Stop"))
             let stopped = try await browser.text("p .state")
-            #expect(stopped.contains("paused") && stopped.contains("stopped"))
+            #expect(stopped.contains("paused") && stopped.contains("stopped"), "\(stopped)")
             let banner = try await browser.text(".stopped")
             #expect(banner.contains("run \(run)") && banner.contains("resumes it on its page"))
             let settled = try await browser.text("[data-value=settled]")
@@ -205,7 +204,7 @@ struct `The pages in a browser` {
         let accepted = try demo.folder.read("demo/simulator.jsonl").split(separator: "\n").compactMap { line in
             line.contains("\"status\":200") ? line.firstMatch(of: /"apns_id":"([^"]+)"/)?.1 : nil
         }
-        #expect(accepted.count > 20_000)
+        #expect(accepted.count > 6_000)
         #expect(Set(accepted).count == accepted.count)
     }
 }

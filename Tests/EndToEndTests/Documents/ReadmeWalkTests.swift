@@ -8,7 +8,7 @@ import Testing
         let text = try String(contentsOf: Installation.root.appending(path: "README.md"), encoding: .utf8)
         let walk = try ConsoleWalk(text)
         try #require(walk.steps.count >= 10)
-        let demo = try DemoWithPages()
+        let demo = try DemoWithPages(stays: true)
         try walk.type(in: demo.folder.url.appending(path: "demo"))
         try demo.stop()
     }
