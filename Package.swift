@@ -181,7 +181,8 @@ let package = Package(
             name: "ParquetTests", dependencies: ["Parquet"], exclude: ["read_parquet.py"], swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd", "TestSupport"], swiftSettings: strict),
         .target(
-            name: "StoreContract", dependencies: ["Store", "Model"], path: "Tests/StoreContract", swiftSettings: strict),
+            name: "StoreContract", dependencies: ["Store", "Model", "TestSupport"], path: "Tests/StoreContract",
+            swiftSettings: strict),
         .testTarget(name: "StoreTests", dependencies: ["Store", "Model"], swiftSettings: strict),
         .testTarget(
             name: "SQLiteStoreTests",

@@ -332,7 +332,7 @@ struct ComposerTests {
         }
     }
 
-    @Test func `validate agrees with the page on 200 saves`() async throws {
+    @Test func `validate agrees with the page on many saves`() async throws {
         try await Self.with { scene in
             var random = SeededGenerator(seed: 5)
             var (saved, refused) = (0, 0)
@@ -345,7 +345,8 @@ struct ComposerTests {
                 ("c.variables.title", ["", "The Reef"]), ("c.interruption_level", ["", "active", "loud"]),
                 ("c.at.date", ["2099-01-01", "tomorrow"]), ("c.start", ["hand", "once"]),
             ]
-            for round in 0..<200 {
+            let rounds = Nightly.isOn ? 200 : 80
+            for round in 0..<rounds {
                 var fields = [
                     "c.who": "choose", "c.who.locale.en": "on", "c.zone": "UTC", "c.at.time": "09:00",
                     "c.at.date": "2099-12-01",
@@ -380,7 +381,7 @@ struct ComposerTests {
                 #expect(isWrong != (answer.status == 303), "\(round): \(fields) \(found.problems)")
                 for (file, text) in before { try scene.folder.write(text ?? "", to: file) }
             }
-            #expect(saved > 40 && refused > 40, "\(saved) saved, \(refused) refused")
+            #expect(saved > rounds / 5 && refused > rounds / 5, "\(saved) saved, \(refused) refused")
         }
     }
 }

@@ -1,5 +1,6 @@
 import Model
 import Store
+import TestSupport
 import Testing
 
 /// Random campaigns, outcomes, crashes and late answers over days of a manual clock: the store decides as the model
@@ -106,7 +107,7 @@ extension DeliveryQueueContract {
             for run in [old, new] { try await store.expectSumsClose(run) }
         }
         Promise.each(
-            1...4, { "the store decides as a budget counted by brute force: \($0)" },
+            Nightly.rows([1, 2], atNight: [3, 4]), { "the store decides as a budget counted by brute force: \($0)" },
             opening: { stores, seed in
                 var walk = try await ModelWalk(stores, seed: UInt64(seed))
                 for number in 0..<300 {

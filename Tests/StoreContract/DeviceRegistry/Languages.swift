@@ -1,5 +1,6 @@
 import Model
 import Store
+import TestSupport
 import Testing
 
 extension DeviceRegistryContract {
@@ -12,7 +13,9 @@ extension DeviceRegistryContract {
             }
             _ = try await store.importDevices(records + [try record(tags.count + 1)], now: noon)
             var selectedBySomeOther = 0
-            for range in tags {
+            // Every fifth of them has each language and each ending, since 37 endings are no multiple of five.
+            let step = Nightly.isOn ? 1 : 5
+            for range in stride(from: 0, to: tags.count, by: step).map({ tags[$0] }) {
                 let expected = tags.filter { range.selects($0) }.map(\.description)
                 let found = Collected<StoredDevice>()
                 _ = try await store.exportDevices(
@@ -22,7 +25,7 @@ extension DeviceRegistryContract {
                 if expected.contains(where: { !$0.hasPrefix(range.description) }) { selectedBySomeOther += 1 }
             }
             // The rule is more than a comparison of texts.
-            #expect(selectedBySomeOther > 50)
+            #expect(selectedBySomeOther > 50 / step)
         }
         Promise("several ranges select what any of them selects") { store in
             let tags = try Self.tags()
