@@ -1,5 +1,6 @@
 import Foundation
 import Parquet
+import Synchronization
 import Testing
 
 /// What `read_parquet.py` says of a file.
@@ -61,14 +62,19 @@ enum PythonReader {
             try Data(try table.bytes()).write(to: file)
             paths.append(file.path)
         }
-        let list = folder.appending(path: "list")
-        try Data(paths.joined(separator: "\n").utf8).write(to: list)
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "read_parquet.py")
-        let output = try run(try #require(python), [script.path], input: list)
-        let reports = try output.split(separator: 0x0A).map { try JSONDecoder().decode(Report.self, from: $0) }
-        try #require(reports.count == tables.count)
-        return reports
+        return try process.withLock { process in
+            let path = try #require(python)
+            let running = try process ?? PythonProcess(path)
+            // A process that fails is no process for the next test.
+            process = nil
+            let reports = try paths.map { try JSONDecoder().decode(Report.self, from: running.report(on: $0)) }
+            process = running
+            return reports
+        }
     }
+
+    /// One for all tests, since its libraries take longer to load than most files to read.
+    private static let process = Mutex<PythonProcess?>(nil)
 
     static func run(_ program: String, _ arguments: [String], input: URL) throws -> Data {
         let process = Process()
@@ -82,6 +88,33 @@ enum PythonReader {
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
         return data
+    }
+}
+
+/// A Python that reads the file of each line it is given, and exits with the tests.
+private struct PythonProcess {
+    private let process = Process()
+    private let paths = Pipe()
+    private let reports = Pipe()
+
+    init(_ python: String) throws {
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "read_parquet.py")
+        process.executableURL = URL(fileURLWithPath: python)
+        process.arguments = [script.path]
+        process.standardInput = paths
+        process.standardOutput = reports
+        try process.run()
+    }
+
+    func report(on path: String) throws -> Data {
+        try paths.fileHandleForWriting.write(contentsOf: Data("\(path)\n".utf8))
+        var line = Data()
+        while line.last != 0x0A {
+            let piece = reports.fileHandleForReading.availableData
+            try #require(!piece.isEmpty, "Python ended")
+            line += piece
+        }
+        return line
     }
 }
 

@@ -1,6 +1,6 @@
 """Reads Parquet files with pyarrow, DuckDB and pandas, and prints one line of JSON for each file.
 
-Usage: read_parquet.py FILE...   or, for many files, their paths on the standard input.
+Usage: read_parquet.py FILE...   or, for many files, a path in each line of the standard input.
 
 Values are printed as text, so that no reader of JSON changes them: integers and timestamps (milliseconds) in decimal,
 doubles as the hex digits of their bits, texts and bytes as hex digits, decimals as a count of millionths. `problems`
@@ -223,7 +223,7 @@ def report(path):
     return result
 
 
-paths = sys.argv[1:] or sys.stdin.read().splitlines()
+paths = sys.argv[1:] or (line.rstrip("\n") for line in sys.stdin)
 for path in paths:
     try:
         print(json.dumps(report(path)), flush=True)

@@ -124,11 +124,19 @@ struct Colour {
         zip(lab(sight), other.lab(sight)).reduce(0) { $0 + pow($1.0 - $1.1, 2) }.squareRoot()
     }
 
+    private static func root(_ value: Double) -> Double {
+        let line: Double = 7.787 * value + 16.0 / 116
+        return value > 0.008856 ? cbrt(value) : line
+    }
+
     private func lab(_ sight: [[Double]]) -> [Double] {
-        let seen = sight.map { row in min(1, max(0, zip(row, light).reduce(0) { $0 + $1.0 * $1.1 })) }
-        let x = (0.4124 * seen[0] + 0.3576 * seen[1] + 0.1805 * seen[2]) / 0.9505
-        let z = (0.0193 * seen[0] + 0.1192 * seen[1] + 0.9505 * seen[2]) / 1.089
-        let roots = [x, Self.luminance(seen), z].map { $0 > 0.008856 ? cbrt($0) : 7.787 * $0 + 16.0 / 116 }
+        let seen: [Double] = sight.map { row in
+            let sum: Double = zip(row, light).reduce(0) { $0 + $1.0 * $1.1 }
+            return min(1, max(0, sum))
+        }
+        let x: Double = (0.4124 * seen[0] + 0.3576 * seen[1] + 0.1805 * seen[2]) / 0.9505
+        let z: Double = (0.0193 * seen[0] + 0.1192 * seen[1] + 0.9505 * seen[2]) / 1.089
+        let roots = [x, Self.luminance(seen), z].map(Self.root)
         return [116 * roots[1] - 16, 500 * (roots[0] - roots[1]), 200 * (roots[1] - roots[2])]
     }
 }
