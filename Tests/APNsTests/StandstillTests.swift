@@ -14,11 +14,37 @@ import Testing
         let closed = Mutex<ClientConnectionEnd?>(nil)
         private let (closing, isClosing) = AsyncStream.makeStream(of: Void.self)
         private let delay: UInt64
+        private let wait: @Sendable () -> Void
+        private let staysOpen: Bool
 
-        init(delay: UInt64) { self.delay = delay }
+        /// - Parameters:
+        ///   - wait: called between gathering and writing of the last request, before the delay.
+        ///   - earlier: whether a request without a delay goes first, and its response does not end the connection.
+        init(delay: UInt64, earlier: Bool = false, wait: @escaping @Sendable () -> Void = {}) {
+            self.delay = delay
+            self.wait = wait
+            staysOpen = earlier
+        }
 
         func opened(_ connection: ClientConnection) {
-            let request = ClientRequest(number: 1, ownFields: [])
+            if staysOpen { submit(1, on: connection) } else { submitLast(connection) }
+        }
+
+        func submitLast(_ connection: ClientConnection) {
+            // Only the request's frames are delayed.
+            let (delay, wait) = (delay, wait)
+            var end: UInt64?
+            connection.core?.outputEdit = { _ in
+                if end == nil { wait() }
+                let until = end ?? EventLoop.monotonicNanoseconds() + delay
+                end = until
+                while EventLoop.monotonicNanoseconds() < until {}
+            }
+            submit(2, on: connection)
+        }
+
+        private func submit(_ number: Int, on connection: ClientConnection) {
+            let request = ClientRequest(number: number, ownFields: [])
             request.use(
                 RequestFields([
                     RequestFields.Field(":method", Array("POST".utf8)),
@@ -27,16 +53,13 @@ import Testing
                     RequestFields.Field(":path", Array("/3/device/00".utf8)),
                 ]))
             request.body = Array("{}".utf8)
-            // Only the request's frames are delayed.
-            let until = EventLoop.monotonicNanoseconds() + delay
-            connection.core?.outputEdit = { _ in while EventLoop.monotonicNanoseconds() < until {} }
-            kept.withLock { $0 = Kept(request: request) }
+            kept.withLock { $0.requests.append(request) }
             #expect(connection.submit(request))
         }
 
         func ended(_ request: ClientRequest, _ end: ClientRequest.End, on connection: ClientConnection) {
             ends.withLock { $0.append(end) }
-            if end == .responded { connection.goodbye() }
+            if end == .responded, !staysOpen { connection.goodbye() }
         }
 
         func goingAway(_ connection: ClientConnection, _ notice: GoAwayNotice) {}
@@ -49,9 +72,9 @@ import Testing
 
         func isClosed() async { for await _ in closing {} }
 
-        /// The request, which its submitter keeps. Only the loop's thread uses it.
-        private struct Kept: @unchecked Sendable { var request: ClientRequest }
-        private let kept = Mutex<Kept?>(nil)
+        /// The requests, which their submitter keeps. Only the loop's thread uses them.
+        private struct Kept: @unchecked Sendable { var requests: [ClientRequest] = [] }
+        private let kept = Mutex(Kept())
     }
 
     @Test(arguments: [(delay: UInt64(0), arrives: 1), (delay: 60_000_000, arrives: 0)])
@@ -80,5 +103,43 @@ import Testing
         #expect(sender.ends.withLock { $0 } == (arrives == 1 ? [.responded] : [.lost]))
         let isStandstill = sender.closed.withLock { $0 } == .lost("the process was suspended before it could write")
         #expect(isStandstill == (arrives == 0))
+    }
+
+    @Test func `takes the responses that came meanwhile`() async throws {
+        let (isStanding, hasResponded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let requests = Mutex(0)
+        let (arrived, isThere) = AsyncStream.makeStream(of: Void.self)
+        let server = try ScriptedServer { connection in
+            try connection.write(.settings((3, 100)))
+            let stream = try connection.request()
+            requests.withLock { $0 += 1 }
+            isThere.finish()
+            guard isStanding.wait(timeout: .now() + 50) == .success else { throw ScriptedConnection.Ended() }
+            try connection.write(.status(200, on: stream))
+            hasResponded.signal()
+            while true {
+                _ = try connection.request()
+                requests.withLock { $0 += 1 }
+            }
+        }
+        var settings = ClientSettings(
+            peer: TLSPeer(host: "127.0.0.1", port: server.port),
+            tls: try TLSContext(clientTrusting: server.authorityPath, identity: nil))
+        settings.standstillMaxNs = 30_000_000
+        let sender = Sender(delay: 60_000_000, earlier: true) {
+            isStanding.signal()
+            _ = hasResponded.wait(timeout: .now() + 50)
+        }
+        let loop = try EventLoop(named: "standstill")
+        try loop.start()
+        let client = LoopConfined(ClientConnection(settings, loop: loop, owner: sender))
+        loop.submit { client.value.connect() }
+        for await _ in arrived {}
+        loop.submit { sender.submitLast(client.value) }
+        await sender.isClosed()
+        server.stop()
+        loop.stop()
+        #expect(requests.withLock { $0 } == 1)
+        #expect(sender.ends.withLock { $0 } == [.responded, .lost])
     }
 }

@@ -225,15 +225,12 @@ extension ConnectionCore {
             guard output.gather(from: session, edit: { outputEdit?($0) }) else { return close() }
             if output.isEmpty { break }
             if let gatheredAt, hasStoodStill(since: gatheredAt) {
-                end = .peer("the process was suspended before it could write")
-                return close()
+                return closeUnwritten(.peer("the process was suspended before it could write"))
             }
             guard let writing = tls?.write(output.pending) else { return close() }
             switch writing {
             case .bytes(let count): output.consume(count)
-            case .broken(let fault):
-                end = .peer(fault)
-                return close()
+            case .broken(let fault): return closeUnwritten(.peer(fault))
             case .wouldBlock:
                 isOutputBlocked = true
                 return setInterest([.readable, .writable])
@@ -315,6 +312,21 @@ extension ConnectionCore {
         output = OutputBuffer()
         if let session { nghttp2_session_del(session) }
         session = nil
+    }
+
+    /// Closes the connection without writing what was gathered. A client first takes the responses that have arrived:
+    /// without them, their requests would be in doubt, and might be sent again.
+    private func closeUnwritten(_ reason: ConnectionEnd) {
+        end = reason
+        isReceiving = true
+        var budget = Self.readBudgetBytes
+        while side == .client, budget > 0, let session, case .bytes(let count) = tls?.read(into: loop.scratch) {
+            let bytes = loop.scratch.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            guard nghttp2_session_mem_recv(session, bytes, count) >= 0 else { break }
+            budget -= count
+        }
+        isReceiving = false
+        close()
     }
 
     private func endRole() {
