@@ -142,9 +142,12 @@ struct RowStatement {
 
     enum Integer { case found(Int64), null, other }
 
-    /// Returns a value and its kind with one look-up, for statements that read every delivery of a run.
+    /// The column's value, for reading its kind and its contents with one look-up. SQLite allows this only on the
+    /// thread of the connection.
+    private func value(_ column: Int32) -> OpaquePointer? { sqlite3_column_value(handle, column) }
+
     func integer(_ column: Int32) -> Integer {
-        let value = sqlite3_column_value(handle, column)
+        let value = value(column)
         return switch sqlite3_value_type(value) {
         case SQLITE_INTEGER: .found(sqlite3_value_int64(value))
         case SQLITE_NULL: .null
@@ -157,21 +160,20 @@ struct RowStatement {
     func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
     func int64OrNil(_ column: Int32) -> Int64? {
-        let value = sqlite3_column_value(handle, column)
+        let value = value(column)
         return sqlite3_value_type(value) == SQLITE_NULL ? nil : sqlite3_value_int64(value)
     }
 
     /// Returns any value as text; `nil` for NULL.
     func text(_ column: Int32) -> String? {
-        guard let bytes = sqlite3_column_text(handle, column) else { return nil }
-        let count = Int(sqlite3_column_bytes(handle, column))
-        return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
+        withText(column) { bytes in bytes.map { String(decoding: $0, as: UTF8.self) } }
     }
 
     /// Calls `body` with the bytes of a text without a copy; `nil` for NULL. The bytes are invalid after the next step.
     func withText<Value>(_ column: Int32, _ body: (UnsafeBufferPointer<UInt8>?) -> Value) -> Value {
-        guard let bytes = sqlite3_column_text(handle, column) else { return body(nil) }
-        return body(UnsafeBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
+        let value = value(column)
+        guard let bytes = sqlite3_value_text(value) else { return body(nil) }
+        return body(UnsafeBufferPointer(start: bytes, count: Int(sqlite3_value_bytes(value))))
     }
 
     /// Returns the FNV-1a hash of a text, without a copy; 0 for NULL.
@@ -180,8 +182,9 @@ struct RowStatement {
     }
 
     func bytes(_ column: Int32) -> [UInt8] {
-        guard let address = sqlite3_column_blob(handle, column) else { return [] }
-        return Array(UnsafeRawBufferPointer(start: address, count: Int(sqlite3_column_bytes(handle, column))))
+        let value = value(column)
+        guard let address = sqlite3_value_blob(value) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: address, count: Int(sqlite3_value_bytes(value))))
     }
 
     /// SQLITE_TRANSIENT, which C defines as a cast of -1. It tells SQLite to copy the text.

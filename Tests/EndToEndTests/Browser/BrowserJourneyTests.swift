@@ -136,6 +136,8 @@ struct `The pages in a browser` {
             let run = try #require((runs["runs"] as? [[String: Any]])?.compactMap { $0["run"] as? Int }.max())
             try await browser.open("\(demo.address)/runs/\(run)")
             try await browser.follow(browser.named("Stop"))
+            // The page follows the run: on a busy machine, its sender may hear of the stop only after the answer.
+            try await browser.wait(for: "document.querySelector('p .state').textContent.includes('paused')")
             let stopped = try await browser.text("p .state")
             #expect(stopped.contains("paused") && stopped.contains("stopped"), "\(stopped)")
             let banner = try await browser.text(".stopped")
