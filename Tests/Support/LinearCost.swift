@@ -78,9 +78,10 @@ package enum LinearCost {
         return "\(pattern): \(least) s for \(small.utf8.count) bytes, \(most) s for \(large.utf8.count)"
     }
 
-    private static func seconds(_ body: () -> Void) -> Double {
+    /// Returns the time of the processor that `body` takes on this thread.
+    package static func seconds(_ body: () throws -> Void) rethrows -> Double {
         let start = processorTime
-        body()
+        try body()
         return processorTime - start
     }
 

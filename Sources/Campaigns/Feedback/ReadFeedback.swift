@@ -120,11 +120,11 @@ package struct ReadFeedback: Sendable {
     private static func actions(_ cells: [FeedbackCell]) -> [(name: String, taps: Int)] {
         var taps: [String: Int] = [:]
         for cell in cells where cell.kind == .action { taps[cell.name, default: 0] += cell.events }
-        var rest = taps.removeValue(forKey: SmallGroups.other) ?? 0
+        var rest = taps.removeValue(forKey: FeedbackCell.otherName) ?? 0
         let sorted = taps.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         rest += sorted.dropFirst(actionsMax).reduce(0) { $0 + $1.value }
         return sorted.prefix(actionsMax).map { (name: $0.key, taps: $0.value) }
-            + (rest > 0 ? [(name: SmallGroups.other, taps: rest)] : [])
+            + (rest > 0 ? [(name: FeedbackCell.otherName, taps: rest)] : [])
     }
 
     /// Returns the opens by the language of the text, or `nil` for a single text.

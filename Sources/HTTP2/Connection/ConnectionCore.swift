@@ -200,10 +200,7 @@ extension ConnectionCore {
                 end = .peer(fault)
                 return close()
             case .bytes(let count):
-                let base = loop.scratch.baseAddress?.assumingMemoryBound(to: UInt8.self)
-                // A negative result means that the peer does not speak HTTP/2 or floods, or that the role aborted.
-                // After any other protocol error, nghttp2 submits a GOAWAY and wants no more input.
-                guard nghttp2_session_mem_recv(session, base, count) >= 0 else {
+                guard take(count, session) else {
                     flush()
                     return close()
                 }
@@ -214,6 +211,13 @@ extension ConnectionCore {
                 return
             }
         }
+    }
+
+    /// Passes the bytes in the scratch buffer to the session. Returns `false` if the peer does not speak HTTP/2 or
+    /// floods, or if the role aborted. After any other protocol error, nghttp2 submits a GOAWAY and wants no more
+    /// input.
+    private func take(_ count: Int, _ session: OpaquePointer) -> Bool {
+        nghttp2_session_mem_recv(session, loop.scratch.baseAddress?.assumingMemoryBound(to: UInt8.self), count) >= 0
     }
 
     private func flush() {
@@ -318,14 +322,12 @@ extension ConnectionCore {
     /// without them, their requests would be in doubt, and might be sent again.
     private func closeUnwritten(_ reason: ConnectionEnd) {
         end = reason
-        isReceiving = true
         var budget = Self.readBudgetBytes
-        while side == .client, budget > 0, let session, case .bytes(let count) = tls?.read(into: loop.scratch) {
-            let bytes = loop.scratch.baseAddress?.assumingMemoryBound(to: UInt8.self)
-            guard nghttp2_session_mem_recv(session, bytes, count) >= 0 else { break }
+        while side == .client, budget > 0, let session, case .bytes(let count) = tls?.read(into: loop.scratch),
+            take(count, session)
+        {
             budget -= count
         }
-        isReceiving = false
         close()
     }
 

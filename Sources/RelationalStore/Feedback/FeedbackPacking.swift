@@ -56,7 +56,9 @@ enum FeedbackPacking {
 
     /// Returns a number in its stored form.
     static func bytes(of number: Int64) -> [UInt8] {
-        stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }
+        var bytes: [UInt8] = []
+        append(number, to: &bytes)
+        return bytes
     }
 
     private static func append(_ number: Int64, to bytes: inout [UInt8]) {

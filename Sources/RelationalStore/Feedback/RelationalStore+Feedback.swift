@@ -100,7 +100,7 @@ extension SQLSession {
         for kind in named {
             let names = try all(
                 """
-                SELECT name FROM feedback_count WHERE run_id = $1 AND kind = $2 AND name <> '\(FeedbackNames.other)'
+                SELECT name FROM feedback_count WHERE run_id = $1 AND kind = $2 AND name <> '\(FeedbackCell.otherName)'
                 GROUP BY name ORDER BY sum(events) DESC, name LIMIT \(FeedbackNames.max)
                 """, run, kind.rawValue
             ) { try $0.text(0) }
@@ -108,7 +108,7 @@ extension SQLSession {
             let values: [any SQLValue] = [run, kind.rawValue, names]
             cells += try feedbackCells(where: "run_id = $1 AND kind = $2 AND \(isNamed)", values)
             cells += try feedbackCells(
-                where: "run_id = $1 AND kind = $2 AND NOT (\(isNamed))", values, namedAll: FeedbackNames.other)
+                where: "run_id = $1 AND kind = $2 AND NOT (\(isNamed))", values, namedAll: FeedbackCell.otherName)
         }
         return cells.sorted {
             ($0.kind.rawValue, $0.name, $0.variant ?? -1, $0.locale ?? -1, $0.minute)

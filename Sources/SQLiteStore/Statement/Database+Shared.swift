@@ -183,13 +183,15 @@ package struct SQLiteFields: SQLFields {
         }
     }
     package func int(_ column: Int) throws -> Int { Int(try int64(column)) }
-    package func intOrNil(_ column: Int) throws -> Int? { try isNull(column) ? nil : int(column) }
+    package func intOrNil(_ column: Int) throws -> Int? { try int64OrNil(column).map(Int.init) }
     package func bool(_ column: Int) throws -> Bool { try int64(column) != 0 }
-    package func boolOrNil(_ column: Int) throws -> Bool? { try isNull(column) ? nil : bool(column) }
+    package func boolOrNil(_ column: Int) throws -> Bool? { try int64OrNil(column).map { $0 != 0 } }
     package func textOrNil(_ column: Int) throws -> String? { try isNull(column) ? nil : text(column) }
     package func bytesOrNil(_ column: Int) throws -> [UInt8]? { try isNull(column) ? nil : bytes(column) }
     package func timestamp(_ column: Int) throws -> Timestamp { Timestamp(milliseconds: try int64(column)) }
-    package func timestampOrNil(_ column: Int) throws -> Timestamp? { try isNull(column) ? nil : timestamp(column) }
+    package func timestampOrNil(_ column: Int) throws -> Timestamp? {
+        try int64OrNil(column).map(Timestamp.init(milliseconds:))
+    }
 
     private func isNull(_ column: Int) -> Bool { row.isNull(Int32(column)) }
 

@@ -127,6 +127,9 @@ package enum FeedbackVerdict: String, Hashable, Sendable {
 
 /// The number of a run's events of one kind.
 package struct FeedbackCell: Hashable, Sendable {
+    /// The name of the events whose own names are not kept.
+    package static let otherName = "other"
+
     package var kind: FeedbackKind
     package var name: String
     /// An index into the campaign's variants; `nil` if there are none.

@@ -224,8 +224,17 @@ struct DemoFolder {
         for (trouble, count) in try writeDevices(count: devices, now: Timestamp(Date())) {
             Console.print("#   \(count.grouped.rightAligned(to: 6)) \(trouble.rawValue)")
         }
+        let simulator = try Self.simulator(in: path, key: key)
+        Console.print(
+            "# A simulator of APNs on 127.0.0.1: production \(simulator.port(for: .production)), "
+                + "sandbox \(simulator.port(for: .sandbox))")
+        return simulator
+    }
+
+    /// Starts a simulator that accepts the key and knows the devices of a demo's folder.
+    static func simulator(in path: String, key: String) throws -> Simulator {
         var options = SimulatorOptions(directory: path)
-        options.keys = [SimulatorKey(keyID: Self.keyID, teamID: Self.teamID, pem: key)]
+        options.keys = [SimulatorKey(keyID: keyID, teamID: teamID, pem: key)]
         options.topics = [DemoDevices.topic]
         options.registry = try SimulatorRegistry.load("\(path)/registry.jsonl")
         options.keepsLog = true
@@ -233,9 +242,6 @@ struct DemoFolder {
         options.logPath = "\(path)/simulator.jsonl"
         let simulator = try Simulator(options)
         try simulator.start()
-        Console.print(
-            "# A simulator of APNs on 127.0.0.1: production \(simulator.port(for: .production)), "
-                + "sandbox \(simulator.port(for: .sandbox))")
         return simulator
     }
 

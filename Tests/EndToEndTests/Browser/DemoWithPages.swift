@@ -52,17 +52,8 @@ final class DemoWithPages {
 
     /// The simulator that the demo starts.
     private static func simulator(in folder: String) throws -> Simulator {
-        var options = SimulatorOptions(directory: folder)
         let key = try String(contentsOfFile: "\(folder)/\(DemoFolder.keyFile)", encoding: .utf8)
-        options.keys = [SimulatorKey(keyID: DemoFolder.keyID, teamID: DemoFolder.teamID, pem: key)]
-        options.topics = [DemoDevices.topic]
-        options.registry = try SimulatorRegistry.load("\(folder)/registry.jsonl")
-        options.keepsLog = true
-        options.logsPayloads = true
-        options.logPath = "\(folder)/simulator.jsonl"
-        let simulator = try Simulator(options)
-        try simulator.start()
-        return simulator
+        return try DemoFolder.simulator(in: folder, key: key)
     }
 
     /// Writes the configuration of a demo that stays.

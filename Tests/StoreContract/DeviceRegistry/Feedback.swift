@@ -138,7 +138,7 @@ extension DeviceRegistryContract {
             #expect(counts.map(\.kind) == [.opened, .dismissed] && counts.map(\.events) == [900, 900])
             #expect(try await store.waitingFeedback() == nil)
         }
-        Promise("a run counts a bounded number of names, whoever makes them up") { store in
+        Promise("a run counts a bounded number of names, however many are made up") { store in
             let run = try await sent(store, devices: 60)
             // One device makes up hundreds of buttons, in several transactions.
             for batch in 0..<3 {
