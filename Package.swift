@@ -22,13 +22,6 @@ let linkedRuntime: [LinkerSetting] =
 let firstVersion = "0.1.0"
 let version = Context.environment["FANFARE_VERSION"] ?? firstVersion
 
-/// The pages of the guide. A documentation catalogue cannot be embedded as a whole.
-let guidePages = [
-    "Guide", "FirstBroadcast", "WriteACampaign", "BeforeYouSend", "WhileItRuns", "Afterwards", "Feedback",
-    "SilentPushes", "SegmentsAndImports", "FeedsAndTimers", "Operate", "Runbook", "SeveralMachines", "API",
-    "DataForAnalysts", "FiveQuestions", "HowItWorks", "Changelog",
-]
-
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
@@ -82,10 +75,10 @@ let package = Package(
                 "Web", "Guide", "OutputFiles", "COpenGuard", "CKernel", "COpenSSL", "CVersion", argumentParser, logging,
                 metrics, serviceLifecycle, unixSignals,
             ],
-            // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
-            resources: [.embedInCode("Examples"), .embedInCode("Units")],
             swiftSettings: strict,
-            linkerSettings: linkedRuntime
+            linkerSettings: linkedRuntime,
+            // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
+            plugins: ["EmbedTexts"]
         ),
         .target(
             name: "Web",
@@ -93,9 +86,9 @@ let package = Package(
                 "Daemon", "Campaigns", "CampaignFiles", "Guide", "Model", coreMetrics, hummingbird, hummingbirdCore,
                 httpTypes, logging, mustache, nioCore, nioHTTPTypes, serviceLifecycle, "CZlib",
             ],
+            swiftSettings: strict,
             // The stylesheet and the templates of the pages and of the report: the program is one file.
-            resources: [.embedInCode("Assets"), .embedInCode("Templates")],
-            swiftSettings: strict),
+            plugins: ["EmbedTexts"]),
         .target(
             name: "Daemon",
             dependencies: [
@@ -142,8 +135,8 @@ let package = Package(
         .target(name: "Systemd", swiftSettings: strict),
         .target(name: "OutputFiles", swiftSettings: strict),
         // The pages for people who use Fanfare: text alone.
-        .target(
-            name: "Guide", resources: guidePages.map { .embedInCode("Guide.docc/\($0).md") }, swiftSettings: strict),
+        .target(name: "Guide", swiftSettings: strict, plugins: ["EmbedTexts"]),
+        .plugin(name: "EmbedTexts", capability: .buildTool(), path: "Sources/EmbedTexts"),
         .target(name: "COpenGuard"),
         .target(name: "CVersion", cSettings: [.define("FANFARE_VERSION", to: "\"\(version)\"")]),
         .target(

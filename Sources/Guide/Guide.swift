@@ -19,34 +19,29 @@ package struct Guide: Sendable {
     }
 }
 
-/// The written pages in reading order.
-enum WrittenPage: CaseIterable {
-    case guide, firstBroadcast, writeACampaign, beforeYouSend, whileItRuns, afterwards, feedback, silentPushes
-    case segmentsAndImports, feedsAndTimers, operate, runbook, severalMachines, api, dataForAnalysts, fiveQuestions
-    case howItWorks, changelog
+/// The written pages in reading order. Each raw value is the name of a file without its extension.
+enum WrittenPage: String, CaseIterable {
+    case guide = "Guide"
+    case firstBroadcast = "FirstBroadcast"
+    case writeACampaign = "WriteACampaign"
+    case beforeYouSend = "BeforeYouSend"
+    case whileItRuns = "WhileItRuns"
+    case afterwards = "Afterwards"
+    case feedback = "Feedback"
+    case silentPushes = "SilentPushes"
+    case segmentsAndImports = "SegmentsAndImports"
+    case feedsAndTimers = "FeedsAndTimers"
+    case operate = "Operate"
+    case runbook = "Runbook"
+    case severalMachines = "SeveralMachines"
+    case api = "API"
+    case dataForAnalysts = "DataForAnalysts"
+    case fiveQuestions = "FiveQuestions"
+    case howItWorks = "HowItWorks"
+    case changelog = "Changelog"
 
-    var page: GuidePage { GuidePage(name: file.name, text: String(decoding: file.bytes, as: UTF8.self)) }
-
-    private var file: (name: String, bytes: [UInt8]) {
-        switch self {
-        case .guide: ("Guide.md", PackageResources.Guide_md)
-        case .firstBroadcast: ("FirstBroadcast.md", PackageResources.FirstBroadcast_md)
-        case .writeACampaign: ("WriteACampaign.md", PackageResources.WriteACampaign_md)
-        case .beforeYouSend: ("BeforeYouSend.md", PackageResources.BeforeYouSend_md)
-        case .whileItRuns: ("WhileItRuns.md", PackageResources.WhileItRuns_md)
-        case .afterwards: ("Afterwards.md", PackageResources.Afterwards_md)
-        case .feedback: ("Feedback.md", PackageResources.Feedback_md)
-        case .silentPushes: ("SilentPushes.md", PackageResources.SilentPushes_md)
-        case .segmentsAndImports: ("SegmentsAndImports.md", PackageResources.SegmentsAndImports_md)
-        case .feedsAndTimers: ("FeedsAndTimers.md", PackageResources.FeedsAndTimers_md)
-        case .operate: ("Operate.md", PackageResources.Operate_md)
-        case .runbook: ("Runbook.md", PackageResources.Runbook_md)
-        case .severalMachines: ("SeveralMachines.md", PackageResources.SeveralMachines_md)
-        case .api: ("API.md", PackageResources.API_md)
-        case .dataForAnalysts: ("DataForAnalysts.md", PackageResources.DataForAnalysts_md)
-        case .fiveQuestions: ("FiveQuestions.md", PackageResources.FiveQuestions_md)
-        case .howItWorks: ("HowItWorks.md", PackageResources.HowItWorks_md)
-        case .changelog: ("Changelog.md", PackageResources.Changelog_md)
-        }
+    var page: GuidePage {
+        let file = "\(rawValue).md"
+        return GuidePage(name: file, text: EmbeddedFile.text(file))
     }
 }

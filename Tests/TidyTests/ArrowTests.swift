@@ -68,7 +68,7 @@ struct ArrowTests {
             Set(targets)
                 == Set(Self.arrows.keys).union([
                     "fanfare", "CCurl", "CKernel", "CNGHTTP2", "COpenGuard", "COpenSSL", "CPostgres", "CVersion",
-                    "CZlib",
+                    "CZlib", "EmbedTexts",
                 ]))
     }
 

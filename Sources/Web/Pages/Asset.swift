@@ -21,20 +21,7 @@ enum Asset: String, CaseIterable, Sendable {
 
     /// The version of all assets, which changes with any of them. Addresses contain it, so browsers may cache an asset
     /// for a year.
-    static let version = EntityTag.word(allCases.flatMap(\.bytes))
-
-    private var bytes: [UInt8] {
-        switch self {
-        case .style: PackageResources.style_css
-        case .guideStyle: PackageResources.guide_css
-        case .composerStyle: PackageResources.composer_css
-        case .script: PackageResources.console_js
-        case .editor: PackageResources.editor_js
-        case .composer: PackageResources.composer_js
-        case .segments: PackageResources.segments_js
-        case .icon: PackageResources.icon_svg
-        }
-    }
+    static let version = EntityTag.word(allCases.flatMap(\.text.utf8))
 
     private var type: String {
         switch self {
@@ -44,7 +31,7 @@ enum Asset: String, CaseIterable, Sendable {
         }
     }
 
-    var text: String { String(decoding: bytes, as: UTF8.self) }
+    var text: String { EmbeddedFile.text(rawValue) }
 
     static var routes: [PageRoute] {
         allCases.map { asset in
@@ -56,7 +43,7 @@ enum Asset: String, CaseIterable, Sendable {
                         .contentType: asset.type, .xContentTypeOptions: "nosniff",
                         .cacheControl: isNamed ? "public, max-age=31536000, immutable" : "no-cache",
                     ],
-                    body: ResponseBody(byteBuffer: ByteBuffer(bytes: asset.bytes)))
+                    body: ResponseBody(byteBuffer: ByteBuffer(string: asset.text)))
             }
         }
     }

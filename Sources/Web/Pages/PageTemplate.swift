@@ -54,69 +54,9 @@ enum PageTemplate: String, CaseIterable, Sendable {
         let template: PageTemplate
     }
 
-    private var bytes: [UInt8] {
-        switch self {
-        case .deliveries: PackageResources.deliveries_mustache
-        case .layout: PackageResources.layout_mustache
-        case .problem: PackageResources.problem_mustache
-        case .stops: PackageResources.stops_mustache
-        case .compare: PackageResources.compare_mustache
-        case .month: PackageResources.month_mustache
-        case .signIn: PackageResources.sign_in_mustache
-        case .run: PackageResources.run_mustache
-        case .runReasons: PackageResources.run_reasons_mustache
-        case .runSlices: PackageResources.run_slices_mustache
-        case .runs: PackageResources.runs_mustache
-        case .correction: PackageResources.correction_mustache
-        case .nextStart: PackageResources.next_start_mustache
-        case .campaigns: PackageResources.campaigns_mustache
-        case .campaign: PackageResources.campaign_mustache
-        case .templates: PackageResources.templates_mustache
-        case .template: PackageResources.template_mustache
-        case .calendar: PackageResources.calendar_mustache
-        case .campaignFile: PackageResources.campaign_file_mustache
-        case .newFile: PackageResources.new_file_mustache
-        case .newCampaign: PackageResources.new_campaign_mustache
-        case .campaignParts: PackageResources.campaign_parts_mustache
-        case .campaignPhones: PackageResources.campaign_phones_mustache
-        case .campaignPlan: PackageResources.campaign_plan_mustache
-        case .campaignTroubles: PackageResources.campaign_troubles_mustache
-        case .audienceChoices: PackageResources.audience_choices_mustache
-        case .composer: PackageResources.composer_mustache
-        case .composerParts: PackageResources.composer_parts_mustache
-        case .composerFound: PackageResources.composer_found_mustache
-        case .composerNexts: PackageResources.composer_nexts_mustache
-        case .composerVariables: PackageResources.composer_variables_mustache
-        case .devices: PackageResources.devices_mustache
-        case .device: PackageResources.device_mustache
-        case .segments: PackageResources.segments_mustache
-        case .segment: PackageResources.segment_mustache
-        case .segmentForm: PackageResources.segment_form_mustache
-        case .count: PackageResources.count_mustache
-        case .audit: PackageResources.audit_mustache
-        case .health: PackageResources.health_mustache
-        case .people: PackageResources.people_mustache
-        case .join: PackageResources.join_mustache
-        case .setupImport: PackageResources.setup_import_mustache
-        case .setup: PackageResources.setup_mustache
-        case .approvals: PackageResources.approvals_mustache
-        case .plans: PackageResources.plans_mustache
-        case .plan: PackageResources.plan_mustache
-        case .testState: PackageResources.test_state_mustache
-        case .changes: PackageResources.changes_mustache
-        case .approval: PackageResources.approval_mustache
-        case .guide: PackageResources.guide_mustache
-        case .guideSite: PackageResources.guide_site_mustache
-        case .report: PackageResources.report_mustache
-        case .reportFacts: PackageResources.report_facts_mustache
-        case .reportSum: PackageResources.report_sum_mustache
-        case .reportSlices: PackageResources.report_slices_mustache
-        }
-    }
-
     /// The texts of the template files, by name.
     static let texts = Dictionary(
-        uniqueKeysWithValues: allCases.map { ($0.rawValue, String(decoding: $0.bytes, as: UTF8.self)) })
+        uniqueKeysWithValues: allCases.map { ($0.rawValue, EmbeddedFile.text("\($0.rawValue).mustache")) })
 
     private static let library = Result {
         MustacheLibrary(templates: try texts.mapValues(PageContentType.template))

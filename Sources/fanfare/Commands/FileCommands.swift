@@ -227,7 +227,7 @@ enum StarterFiles {
 
     /// The example configuration, with its paths beside the configuration file instead of in the system's folders.
     private static var configuration: String {
-        String(decoding: PackageResources.configuration_yaml, as: UTF8.self)
+        EmbeddedFile.text("configuration.yaml")
             .replacing("/etc/fanfare/fanfare.yaml", with: "\u{0}fanfare.yaml")
             .replacing("LoadCredential=keys:/etc/fanfare/", with: "LoadCredential=keys:\u{0}")
             .replacing("/var/lib/fanfare/", with: "").replacing("/etc/fanfare/", with: "")

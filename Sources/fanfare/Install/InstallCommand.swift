@@ -153,9 +153,7 @@ struct InstallLayout {
     var files: [File] {
         get throws {
             system + [
-                File(
-                    path: "\(settings)/fanfare.yaml", text: located(PackageResources.configuration_yaml), isTheirs: true
-                )
+                File(path: "\(settings)/fanfare.yaml", text: located("configuration.yaml"), isTheirs: true)
             ]
                 + (try shell) + monitoring
                 + ExampleFiles.all.map { File(path: "\(examples)/\($0.name)", text: $0.text) }
@@ -165,22 +163,22 @@ struct InstallLayout {
     /// The files for systemd.
     private var system: [File] {
         [
-            File(path: "\(units)/fanfare.service", text: located(PackageResources.fanfare_service)),
-            File(path: "\(units)/fanfare-run@.service", text: located(PackageResources.fanfare_run_service)),
-            File(path: "\(units)/fanfare-resume@.service", text: located(PackageResources.fanfare_resume_service)),
-            File(path: "\(units)/fanfare-run@.timer", text: located(PackageResources.fanfare_run_timer)),
-            File(path: "\(units)/fanfare-backup.service", text: located(PackageResources.fanfare_backup_service)),
-            File(path: "\(units)/fanfare-backup.timer", text: located(PackageResources.fanfare_backup_timer)),
-            File(path: "\(sysusers)/fanfare.conf", text: located(PackageResources.fanfare_sysusers)),
+            File(path: "\(units)/fanfare.service", text: located("fanfare.service")),
+            File(path: "\(units)/fanfare-run@.service", text: located("fanfare-run.service")),
+            File(path: "\(units)/fanfare-resume@.service", text: located("fanfare-resume.service")),
+            File(path: "\(units)/fanfare-run@.timer", text: located("fanfare-run.timer")),
+            File(path: "\(units)/fanfare-backup.service", text: located("fanfare-backup.service")),
+            File(path: "\(units)/fanfare-backup.timer", text: located("fanfare-backup.timer")),
+            File(path: "\(sysusers)/fanfare.conf", text: located("fanfare.sysusers")),
         ]
     }
 
     /// The files for Prometheus and Grafana, and the runbook.
     private var monitoring: [File] {
         [
-            File(path: "\(examples)/monitoring/alerts.yml", text: located(PackageResources.alerts_yml)),
-            File(path: "\(examples)/monitoring/grafana.json", text: located(PackageResources.grafana_json)),
-            File(path: "\(prefix)/share/doc/fanfare/runbook.md", text: located(PackageResources.runbook_md)),
+            File(path: "\(examples)/monitoring/alerts.yml", text: located("alerts.yml")),
+            File(path: "\(examples)/monitoring/grafana.json", text: located("grafana.json")),
+            File(path: "\(prefix)/share/doc/fanfare/runbook.md", text: located("runbook.md")),
         ]
     }
 
@@ -215,8 +213,8 @@ struct InstallLayout {
     }
 
     /// Returns a packaged file with the paths of this installation in place of `/usr` and `/etc`.
-    private func located(_ bytes: [UInt8]) -> String {
-        let text = String(decoding: bytes, as: UTF8.self)
+    private func located(_ file: String) -> String {
+        let text = EmbeddedFile.text(file)
             .replacing("/usr/bin/fanfare", with: binary).replacing("/etc/fanfare", with: settings)
             .replacing("/usr/share/", with: "\(prefix)/share/")
         // systemd ignores the name if there is no such unit.
@@ -227,13 +225,10 @@ struct InstallLayout {
 /// The campaigns and templates that come with Fanfare.
 enum ExampleFiles {
     static var all: [(name: String, text: String)] {
-        [
-            ("campaigns/new-podcast.yaml", PackageResources.campaign_new_podcast_yaml),
-            ("campaigns/breaking-news.yaml", PackageResources.campaign_breaking_news_yaml),
-            ("campaigns/refresh-episodes.yaml", PackageResources.campaign_refresh_episodes_yaml),
-            ("templates/new-podcast.yaml", PackageResources.template_new_podcast_yaml),
-            ("templates/breaking-news.yaml", PackageResources.template_breaking_news_yaml),
-            ("templates/refresh-episodes.yaml", PackageResources.template_refresh_episodes_yaml),
-        ].map { ($0, String(decoding: $1, as: UTF8.self)) }
+        ["campaign", "template"].flatMap { kind in
+            ["new-podcast", "breaking-news", "refresh-episodes"].map { name in
+                ("\(kind)s/\(name).yaml", EmbeddedFile.text("\(kind)-\(name).yaml"))
+            }
+        }
     }
 }
