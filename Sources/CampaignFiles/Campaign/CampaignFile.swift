@@ -3,7 +3,7 @@ package import Model
 /// A campaign with the locations of its keys, for checks that need more than the one file.
 package struct LocatedCampaign: Sendable {
     package var path: String
-    package var campaign: Campaign
+    @Shared package var campaign: Campaign
     /// The location of each key. Variables are `variables.title`, variants are `variants.a`.
     package var locations: [String: SourceLocation]
     /// Keys that should have a value and have no readable one. Checks that depend on them are skipped.
@@ -299,12 +299,12 @@ package struct LoadedCampaign: Sendable {
 
 /// The input for rendering a campaign's payloads.
 package struct CampaignContent: Sendable {
-    package let campaign: Campaign
-    package let template: Template
+    @Shared package private(set) var campaign: Campaign
+    @Shared package private(set) var template: Template
     /// The templates by variant name, one for every variant.
     package let variantTemplates: [String: Template]
     /// The template for a correction, which replaces a faulty push.
-    package let correction: Template?
+    @Shared package private(set) var correction: Template?
 
     /// Returns `nil` if one of the campaign's templates is missing from the array.
     init?(_ campaign: Campaign, _ templates: [Template]) {

@@ -5,8 +5,8 @@ import Platform
 
 /// A campaign file with its templates, found by name or path and free of errors.
 package struct CampaignSource {
-    package var campaign: Campaign
-    package var template: Template
+    @Shared package var campaign: Campaign
+    @Shared package var template: Template
     package var variantTemplates: [String: Template]
     package var warnings: [Diagnostic]
     /// The campaign's file and those of its templates, including its prepared correction.

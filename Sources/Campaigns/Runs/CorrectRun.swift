@@ -88,8 +88,8 @@ package struct CorrectRun: Sendable {
     /// A correction whose values are not checked yet.
     struct Draft {
         /// The campaign of the correction, with the settings of the corrected run.
-        let campaign: Campaign
-        let template: Template
+        @Shared private(set) var campaign: Campaign
+        @Shared private(set) var template: Template
         /// The hash of the template's file, by path; empty for a recall.
         let files: [String: String]
         let reached: ReachedDevices

@@ -119,8 +119,8 @@ package struct Agenda: Sendable {
 
 /// A campaign as its files describe it now, ready to be started.
 package struct ReadyCampaign: Hashable, Sendable {
-    package let campaign: Campaign
-    package let template: Template
+    @Shared package private(set) var campaign: Campaign
+    @Shared package private(set) var template: Template
     /// By variant's name.
     package let variantTemplates: [String: Template]
     /// When its file was last written.

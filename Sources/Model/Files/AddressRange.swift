@@ -80,8 +80,11 @@ package struct IPAddress: Hashable, Sendable {
 extension IPAddress: CustomStringConvertible {
     package var description: String {
         guard bytes.count == 16 else { return bytes.map { "\($0)" }.joined(separator: ".") }
-        return stride(from: 0, to: 16, by: 2).map { String(UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]), radix: 16) }
-            .joined(separator: ":")
+        let groups = stride(from: 0, to: 16, by: 2).map { index in
+            let group = UInt16(bytes[index]) << 8 | UInt16(bytes[index + 1])
+            return String(group, radix: 16)
+        }
+        return groups.joined(separator: ":")
     }
 }
 
@@ -110,7 +113,9 @@ package struct AddressRange: Hashable, Sendable {
     package func contains(_ other: IPAddress) -> Bool {
         guard other.bytes.count == address.bytes.count else { return false }
         return (0..<bits).allSatisfy { bit in
-            (other.bytes[bit / 8] ^ address.bytes[bit / 8]) & (0x80 >> UInt8(bit % 8)) == 0
+            let difference = other.bytes[bit / 8] ^ address.bytes[bit / 8]
+            let mask: UInt8 = 0x80 >> (bit % 8)
+            return difference & mask == 0
         }
     }
 

@@ -4,8 +4,8 @@
 /// key here or in the contained types ever changes. SQL reads `campaign.topic`, `campaign.pushType` and
 /// `campaign.variants[n].name` from the JSON. Unlabelled associated values of enum cases are stored under `_0`, `_1`.
 package struct RunDefinition: Hashable, Sendable, Codable {
-    package var campaign: Campaign
-    package var template: Template
+    @Shared package var campaign: Campaign
+    @Shared package var template: Template
     /// The templates by variant name. Empty if the campaign has no variants.
     package var variantTemplates: [String: Template]
     /// The campaign's default values, combined with the values given at the start.

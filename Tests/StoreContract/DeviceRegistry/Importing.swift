@@ -249,12 +249,14 @@ extension DeviceRegistryContract {
             _ = try await store.importDevices(
                 try (1...3).map { number in try record(number) { $0.userID = "user-\(number)" } }, now: noon)
             let hex = try record(1).token.hex
-            for text in [
+            // In parts: as one expression these take the compiler six seconds.
+            let end = String(hex.suffix(8))
+            let ofToken = [String(hex.prefix(8)), String(hex.dropFirst().prefix(16)), "%\(end)", "\(end)\u{200B}"]
+            let others = [
                 "%", "*", "_", "?", "install-", "install-_", "install-%", "INSTALL-1", " install-1", "install-1 ",
-                "user", "user-%",
-                "", "…", "'' OR 1=1", String(hex.prefix(8)), String(hex.dropFirst().prefix(16)), "%\(hex.suffix(8))",
-                String(hex.suffix(8)) + "\u{200B}", "nstall-1", "install-1\n",
-            ] {
+                "user", "user-%", "", "…", "'' OR 1=1", "nstall-1", "install-1\n",
+            ]
+            for text in ofToken + others {
                 #expect(try await store.devices(matching: text).isEmpty, "\(text)")
             }
         }
