@@ -142,12 +142,15 @@ final class Browser {
         while true {
             do {
                 return try await ask("\(session)/element/\(element.id)/\(path)", body)
-            } catch Problem.refused(let reason)
-                where reason.contains("stale element reference") && ContinuousClock.now < end
-            {
+            } catch Problem.refused(let reason) where Self.isReplaced(reason) && ContinuousClock.now < end {
                 element = try await find(element.strategy, element.place)
             }
         }
+    }
+
+    /// Whether the page no longer has the element. The driver has two names for that.
+    private static func isReplaced(_ reason: String) -> Bool {
+        ["stale element reference", "does not belong to the document"].contains(where: reason.contains)
     }
 
     func click(_ element: Element) async throws { _ = try await ask(element, "click", [:]) }

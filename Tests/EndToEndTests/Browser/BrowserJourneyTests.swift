@@ -124,7 +124,7 @@ struct `The pages in a browser` {
     @Test func `an operator stops a run, then everything, without a question, and lifts that with a reason`()
         async throws
     {
-        let demo = try DemoWithPages.withSlowBroadcasts()
+        let demo = try DemoWithPages.withSlowBroadcasts(pace: 20)
         try await Browser.with { browser in
             try await browser.open(demo.link)
             // Not before: a browser may take as long to start as the run takes.

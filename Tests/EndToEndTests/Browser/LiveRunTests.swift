@@ -27,7 +27,7 @@ extension `The pages in a browser` {
     }
 
     @Test func `all numbers of a run's page are of one moment, and a paused run has no time left`() async throws {
-        let demo = try DemoWithPages.withSlowBroadcasts()
+        let demo = try DemoWithPages.withSlowBroadcasts(pace: 20)
         try await Browser.with { browser in
             try await browser.open(demo.link)
             try demo.fanfare(
@@ -71,7 +71,7 @@ extension `The pages in a browser` {
 
 extension `The pages in a browser` {
     @Test func `a person who asks for it is notified when a run halts`() async throws {
-        let demo = try DemoWithPages.withSlowBroadcasts()
+        let demo = try DemoWithPages.withSlowBroadcasts(pace: 20)
         try await Browser.with { browser in
             try await browser.open(demo.link)
             try await browser.protocolCommand(
