@@ -54,7 +54,8 @@ import Testing
 
     @Test func `the process ends by one function, and its threads block signals by one`() throws {
         let sources = try Self.texts(of: "Sources")
-        #expect(sources.filter { $0.text.contains(/\b_?exit\(-?\w+[^:]*\)/) }.map(\.name) == ["ThisProcess.swift"])
+        let exits = sources.filter { $0.text.contains("exit(") && $0.text.contains(/\b_?exit\(-?\w+[^:]*\)/) }
+        #expect(exits.map(\.name) == ["ThisProcess.swift"])
         #expect(sources.filter { $0.text.contains(/sigfillset|pthread_sigmask/) }.map(\.name) == [])
         #expect(sources.filter { $0.text.contains("fanfare_begin_thread(") }.count >= 3)
     }
@@ -90,7 +91,7 @@ import Testing
 
     /// Such a wait can never end where this process holds the lock.
     @Test func `no lock is waited for in the kernel`() throws {
-        for (name, text) in try Self.texts(of: "Sources") {
+        for (name, text) in try Self.texts(of: "Sources") where text.contains("LOCK_") || text.contains("SETLKW") {
             for line in text.split(separator: "\n") where !line.drop(while: { $0 == " " }).hasPrefix("//") {
                 let isWaiting = line.contains(/LOCK_EX|LOCK_SH/) && !line.contains("LOCK_NB") || line.contains("SETLKW")
                 #expect(!isWaiting, "\(name): \(line)")

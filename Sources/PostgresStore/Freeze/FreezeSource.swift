@@ -52,16 +52,18 @@ struct FreezeSource {
     ) throws -> FrozenDelivery? {
         let device = try row.int64(0)
         let environment = try row.int64(1)
-        let decision = try audience.decide(device, settledAt: Timestamp(stored: try row.int64OrNil(7))) { policy in
-            let (zone, locale, user) = (try row.textOrNil(5), try row.textOrNil(6), try row.textOrNil(8))
-            return policy.decide(
+        let user = try audience.userColumn.flatMap { try row.textOrNil($0) }
+        let settledAt = Timestamp(stored: try audience.settledColumn.flatMap { try row.int64OrNil($0) })
+        let profile = DeliveryProfile(
+            locale: try row.textOrNil(5), appVersion: try row.textOrNil(6), timeZone: try row.textOrNil(7),
+            country: try row.textOrNil(8))
+        let decision = try audience.decide(device, settledAt: settledAt) { policy in
+            policy.decide(
                 device: device, PushEnvironment(code: environment), status: DeviceStatus(code: try row.int64(3)),
-                alertsAllowed: try row.boolOrNil(4) ?? true, user: { user }, locale: { locale }, zone: { zone })
+                alertsAllowed: try row.boolOrNil(4) ?? true, user: { user }, locale: { profile.locale },
+                zone: { profile.timeZone })
         }
         guard let decision else { return nil }
-        let profile = DeliveryProfile(
-            locale: try row.textOrNil(9), appVersion: try row.textOrNil(10), timeZone: try row.textOrNil(11),
-            country: try row.textOrNil(12))
         return FrozenDelivery(
             device: device, environment: environment, generation: try row.int64(2), decision: decision,
             profile: profiles.index(profile.key) { profile })

@@ -10,8 +10,13 @@ package struct FreezeAudience {
     private let sequence: CorrectionSequence?
     /// The last device that an earlier freeze of the run wrote, 0 if there is none.
     private let written: Int64
-    /// The query for the devices, in order of id. Both engines read the same columns.
+    /// The query for the devices, in order of id: the columns id, environment, token generation, status,
+    /// `alerts_allowed`, locale, app version, time zone, country, and those of ``userColumn`` and ``settledColumn``.
     package let query: SQLStatement
+    /// The column of the device's user; `nil` if no decision depends on it.
+    package let userColumn: Int?
+    /// The column of the time at which the corrected run settled the device's delivery; `nil` if it corrects none.
+    package let settledColumn: Int?
     package let values: [any SQLValue]
 
     package init<Session: SQLSession>(_ db: Session, _ run: Run, _ selection: AudienceSelection) throws {
@@ -33,6 +38,8 @@ package struct FreezeAudience {
         sequence = try definition.correction.map {
             CorrectionSequence(try RunRow.require(db, $0.run), plannedAt: definition.plannedAt)
         }
+        userColumn = policy.goesByUser ? Self.columns : nil
+        settledColumn = definition.correction == nil ? nil : Self.columns + (policy.goesByUser ? 1 : 0)
         query = .once(Self.text(definition, policy, after: policy.hasStages ? 0 : written, selection, dialect))
         values = selection.values
     }
@@ -40,14 +47,16 @@ package struct FreezeAudience {
     /// Whether ``decide(_:settledAt:_:)`` executes statements of its own.
     package var readsOpens: Bool { opens != nil }
 
+    /// The number of columns that every query has.
+    private static let columns = 9
+
     private static func text(
         _ definition: RunDefinition, _ policy: FreezePolicy, after: Int64, _ selection: AudienceSelection,
         _ dialect: SQLDialect
     ) -> String {
-        let noText = dialect.word("NULL", "NULL::text")
         let corrected = definition.correction.map { correction in
             """
-            (
+            , (
                 SELECT changed_at FROM \(dialect.deliveries(of: correction.run, as: "sent"))
                 WHERE \(dialect.isOf(run: correction.run, "sent")) AND sent.device_id = device.id
             )
@@ -55,11 +64,8 @@ package struct FreezeAudience {
         }
         return """
             SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
-                \(definition.wall == nil && !policy.hasStages ? noText : "device.time_zone"),
-                \(policy.hasStages ? "device.locale" : noText),
-                \(corrected ?? dialect.word("NULL", "NULL::bigint")),
-                \(policy.goesByUser ? "device.user_id" : noText),
                 device.locale, device.app_version, device.time_zone, device.country
+                \(policy.goesByUser ? ", device.user_id" : "")\(corrected ?? "")
             FROM device WHERE device.id > \(after) AND \(selection.sql) ORDER BY device.id
             """
     }

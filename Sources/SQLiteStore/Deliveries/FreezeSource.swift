@@ -38,12 +38,14 @@ struct FreezeSource {
     private mutating func decision() throws -> FreezePolicy.Decision? {
         let rows = rows
         let device = rows.int64(0)
-        return try audience.decide(device, settledAt: Timestamp(stored: rows.int64OrNil(7))) { policy in
+        let settledAt = audience.settledColumn.flatMap { rows.int64OrNil(Int32($0)) }
+        let userColumn = audience.userColumn.map { Int32($0) }
+        return try audience.decide(device, settledAt: Timestamp(stored: settledAt)) { policy in
             policy.decide(
                 device: device, PushEnvironment(code: rows.int64(1)), status: DeviceStatus(code: rows.int64(3)),
-                alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, user: { rows.text(8) },
-                stratum: { StageSample.Stratum(locale: rows.textHash(6), zone: rows.textHash(5)) },
-                zone: { rows.text(5) })
+                alertsAllowed: rows.isNull(4) || rows.int64(4) != 0, user: { userColumn.flatMap { rows.text($0) } },
+                stratum: { StageSample.Stratum(locale: rows.textHash(5), zone: rows.textHash(7)) },
+                zone: { rows.text(7) })
         }
     }
 
@@ -54,11 +56,11 @@ struct FreezeSource {
         for column in Self.profileColumns { hash = BatchProfiles.key(hash, adding: rows.textHash(column)) }
         return profiles.index(hash) {
             DeliveryProfile(
-                locale: rows.text(9), appVersion: rows.text(10), timeZone: rows.text(11), country: rows.text(12))
+                locale: rows.text(5), appVersion: rows.text(6), timeZone: rows.text(7), country: rows.text(8))
         }
     }
 
-    private static let profileColumns: ClosedRange<Int32> = 9...12
+    private static let profileColumns: ClosedRange<Int32> = 5...8
 
     func close() { rows.reset() }
 }
