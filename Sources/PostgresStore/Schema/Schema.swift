@@ -11,7 +11,7 @@ enum Schema {
         ProvenFirstSchema.sql(.postgres), SavedPlanSchema.sql(.postgres),
         ApprovalNoteSchema.sql(.postgres), InvitationSchema.sql(.postgres) + OccurrenceValueSchema.sql(.postgres),
         FeedbackSchema.sql(.postgres), InstallationSecretSchema.sql(.postgres) + FeedbackViewSchema.sql(.postgres),
-        WaitingFeedbackSchema.sql(.postgres),
+        WaitingFeedbackSchema.sql(.postgres), LeaseStorageSchema.sql,
     ]
 
     static var version: Int { migrations.count }

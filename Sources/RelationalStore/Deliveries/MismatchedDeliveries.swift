@@ -16,7 +16,7 @@ package struct MismatchedDeliveries<Session: SQLSession> {
 
     /// Returns the counts by environment. Returns none if no delivery of the run is rejected.
     func counts() throws -> [MismatchCount] {
-        // Nearly every run without rejected deliveries would be read as a whole for nothing.
+        // A run without rejected deliveries would be read as a whole for nothing.
         let rejected = try db.first("SELECT rejected FROM run WHERE id = $1", run) { try $0.int64(0) } ?? 0
         guard rejected > 0, try db.hasDeliveries(of: run) else { return [] }
         return try db.all(
