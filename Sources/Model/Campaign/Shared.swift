@@ -1,7 +1,8 @@
 /// A large value that all copies of its owner share.
 ///
-/// A structure is copied field by field, with the fields of the structures it holds. A campaign has a hundred, and a
-/// dozen types hold one: code to copy them was nearly half of the program. A copy of a shared value copies a reference.
+/// A structure is copied field by field, including the fields of the structures it holds. A campaign has about 100
+/// fields, and many types hold one: the code for these copies was nearly half of the compiled `Campaigns`. A copy of a
+/// shared value copies one reference. A change makes a new value, so copies stay independent.
 @propertyWrapper
 package struct Shared<Value: Sendable>: Sendable {
     private final class Storage: Sendable {
