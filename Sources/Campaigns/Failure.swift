@@ -25,6 +25,8 @@ package struct Failure: Error, Hashable, Sendable {
         case internalError
         /// Busy, or stopped early: retry.
         case tryAgain
+        /// The run is not over. The caller can end it, or wait.
+        case runNotOver
         /// APNs refuses the credential.
         case credentialRefused
         /// An output file cannot be created.

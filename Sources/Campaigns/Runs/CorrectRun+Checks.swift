@@ -40,7 +40,7 @@ extension CorrectRun {
         // A paused run may resume and send the wrong text.
         if !run.state.isFinal || run.owner != nil || run.counts.leased > 0 {
             return Failure(
-                .tryAgain,
+                .runNotOver,
                 "run \(run.id) is \(run.state == .paused ? "only paused" : "still being sent"): "
                     + "`fanfare cancel \(run.id)` ends it, then correct the pushes sent")
         }

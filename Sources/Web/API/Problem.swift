@@ -121,6 +121,7 @@ struct Problem: Error, Codable, Sendable {
         case .unavailable: (503, "unreachable", "APNs cannot be reached")
         case .halted: (409, "halted", "A person must decide")
         case .tryAgain: (503, "busy", "Busy, or stopped early")
+        case .runNotOver: (409, "refused", "Refused by a guard")
         case .credentialRefused: (503, "credential", "APNs refuses the credential")
         case .cannotMake: (500, "cannot_make", "A file cannot be created")
         case .inputOutput: (500, "input_output", "A disk or file system failed")

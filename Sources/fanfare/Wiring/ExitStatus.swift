@@ -41,7 +41,7 @@ enum ExitStatus: Int32, CaseIterable {
             case .unavailable: .unavailable
             case .halted: .halted
             case .internalError: .internalError
-            case .tryAgain: .tryAgain
+            case .tryAgain, .runNotOver: .tryAgain
             case .credentialRefused: .credentialRefused
             case .cannotMake: .cannotMake
             case .inputOutput: .inputOutput
