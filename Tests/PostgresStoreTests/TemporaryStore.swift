@@ -57,14 +57,14 @@ private actor EmptyStores {
     private static let restoration = """
         CREATE SCHEMA pristine;
         CREATE TABLE pristine.relation AS
-            SELECT relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'S');
+            SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r';
         CREATE TABLE pristine.sequence AS
             SELECT sequencename, coalesce(last_value, start_value) AS value, last_value IS NOT NULL AS is_called
             FROM pg_sequences WHERE schemaname = 'public';
         DO $$
         DECLARE name text;
         BEGIN
-            FOR name IN SELECT relname FROM pristine.relation WHERE relkind = 'r' LOOP
+            FOR name IN SELECT relname FROM pristine.relation LOOP
                 EXECUTE format('CREATE TABLE pristine.%I AS TABLE public.%I', 'of_' || name, name);
             END LOOP;
         END $$;
@@ -80,7 +80,7 @@ private actor EmptyStores {
             LOOP
                 EXECUTE format('DROP TABLE public.%I', name);
             END LOOP;
-            FOR name IN SELECT relname FROM pristine.relation WHERE relkind = 'r' LOOP
+            FOR name IN SELECT relname FROM pristine.relation LOOP
                 EXECUTE format('DELETE FROM public.%I', name);
                 EXECUTE format('INSERT INTO public.%I OVERRIDING SYSTEM VALUE TABLE pristine.%I', name, 'of_' || name);
             END LOOP;
@@ -124,16 +124,16 @@ private final class OpenedStores: Sendable {
             openAfterCrash: { isAlive in try await self.open(url, isAlive) },
             another: { try await self.store() },
             admitAnalysts: {
-                self.isChanged(database)
+                self.markChanged(database)
                 try await self.cluster.administer(AdministratorSQL(owner: "postgres"), database)
             },
             damage: { sql in
-                self.isChanged(database)
+                self.markChanged(database)
                 try await OwnThread.run { _ = try self.cluster.sql(sql, database: database) }
             })
     }
 
-    private func isChanged(_ database: String) { _ = clean.withLock { $0.remove(database) } }
+    private func markChanged(_ database: String) { _ = clean.withLock { $0.remove(database) } }
 
     /// Once all stores are closed.
     func giveBack() async {
