@@ -22,14 +22,14 @@ package struct WebConsole: Sendable {
     ///   - link: the one-time sign-in link for the operator who started the server.
     ///   - version: the version of this program.
     ///   - guide: the guide that the pages show.
-    package init(cases: UseCases, link: OneTimeLink, version: String, guide: @escaping @Sendable () -> Guide) throws {
+    package init(cases: UseCases, link: OneTimeLink, version: String, guide: @escaping @Sendable () -> Guide) {
         self.cases = cases
         authenticator = Authenticator(cases, link: link)
         feed = LiveFeed(cases: cases)
         streams = LiveStreams(cases: cases)
         self.version = version
         self.guide = guide
-        document = try OpenAPIDocument(Self.operations(cases), version: version)
+        document = OpenAPIDocument(Self.operations(cases), version: version)
     }
 
     /// All operations of the API. The OpenAPI document is built from them, too.

@@ -12,8 +12,8 @@ import Testing
 /// The form over a campaign and its template, as a browser without script uses it.
 @Suite(.timeLimit(.minutes(10)))
 struct ComposerTests {
-    private static let page = "/campaigns/new-podcast"
-    private static let commented = """
+    static let page = "/campaigns/new-podcast"
+    static let commented = """
         # who gets it
         campaign: new-podcast
         topic: com.example.app   # the app
@@ -26,7 +26,7 @@ struct ComposerTests {
 
         """
 
-    private static func with(_ body: (WebScene) async throws -> Void) async throws {
+    static func with(_ body: (WebScene) async throws -> Void) async throws {
         try await WebScene.with(WebScene.editingOfTwoApps) { scene in
             try await scene.addCampaign()
             try scene.folder.write(commented, to: "campaigns/new-podcast.yaml")
@@ -35,7 +35,7 @@ struct ComposerTests {
     }
 
     /// The fields of the form on the page, as a browser sends them.
-    private static func form(_ scene: WebScene, _ page: String = page, as role: AccessRole = .admin) async throws
+    static func form(_ scene: WebScene, _ page: String = page, as role: AccessRole = .admin) async throws
         -> [String: String]
     {
         let text = try await scene.page(page, as: role).text
@@ -46,7 +46,7 @@ struct ComposerTests {
         ]
     }
 
-    private static func post(
+    static func post(
         _ scene: WebScene, _ form: [String: String], _ fields: [String: String], as role: AccessRole = .admin,
         to page: String = page
     ) async throws -> WebScene.Answer {

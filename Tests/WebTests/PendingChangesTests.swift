@@ -189,9 +189,9 @@ struct PendingChangesTests {
                 try await TextWork.$reader.withValue(TextWork.Reader { reads.withLock { $0 += 1 } }, operation: body)
                 return reads.withLock { $0 }
             }
-            let change = try #require(try await files.changes().first)
+            let change = try #require(try await scene.store.pendingChanges().first)
             func read() async throws {
-                for _ in 0..<3 { _ = try await files.names(ofWaiting: change.id, change.name, hash: change.etag) }
+                for _ in 0..<3 { _ = try await files.names(ofWaiting: change.id, change.name, hash: change.hash) }
             }
             #expect(try await count(read) == 1)
             #expect(try await count(read) == 0)
@@ -201,7 +201,7 @@ struct PendingChangesTests {
             let unknown = ManageFiles(
                 configuration: scene.webConsole.cases.configuration(), store: scene.store, zone: .current)
             let first = try await count {
-                _ = try await unknown.names(ofWaiting: change.id, change.name, hash: change.etag)
+                _ = try await unknown.names(ofWaiting: change.id, change.name, hash: change.hash)
             }
             #expect(first == 1)
             let confined = try await scene.confined(to: PipelineScene.topic, as: .viewer)

@@ -74,7 +74,10 @@ package struct CampaignCatalogue {
                 current[path] = known
             } else {
                 read.append(path)
-                current[path] = Self.entry(path, configuration, before: entries[path]?.ready)
+                // Nothing may start from a campaign of one save and a template of another.
+                current[path] = AtomicFile.reading {
+                    Self.entry(path, configuration, before: entries[path]?.ready)
+                }
             }
         }
         entries = current

@@ -21,9 +21,11 @@ package struct CampaignSource {
     static func load(
         path: String, _ configuration: Configuration, drafts: [String: String] = [:]
     ) throws -> CampaignSource {
-        let checked = CampaignCheck.check(
-            path: path, templatesFolder: configuration.templates, usualFeedback: configuration.usualFeedback,
-            drafts: drafts)
+        let checked = AtomicFile.reading {
+            CampaignCheck.check(
+                path: path, templatesFolder: configuration.templates, usualFeedback: configuration.usualFeedback,
+                drafts: drafts)
+        }
         guard let campaign = checked.loaded?.campaign, let template = checked.loaded?.template, checked.isRight else {
             throw Failure(.invalidData, checked.diagnostics)
         }

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Replaces the whole text of a file, or leaves the file unchanged. Another reader, such as the daemon or a person,
+/// Replaces the whole texts of files, or leaves all of them unchanged. Another reader, such as the daemon or a person,
 /// sees either the old or the new text, even after a crash.
 enum AtomicFile {
     /// The entry that a path names.
@@ -12,8 +12,29 @@ enum AtomicFile {
         case other
     }
 
-    /// Serialises this process's writers, so that compare-and-replace is atomic among them.
+    /// A text for a path, in place of the entry that its author has seen there.
+    struct Replacement {
+        var path: String
+        var text: String
+        var expected: Entry
+    }
+
+    /// A path that does not have the expected entry.
+    struct Mismatch {
+        var path: String
+        var expected: Entry
+        var found: Entry
+    }
+
+    /// Serialises this process's writers, so that compare-and-replace is atomic among them, and keeps readers of
+    /// several files away meanwhile.
     private static let lock = Mutex(())
+
+    /// Reads files that belong together, such as a campaign and its templates, while no ``write(_:)`` of this process
+    /// has replaced only some of them. The body must not write.
+    static func reading<Value: Sendable>(_ body: () throws -> Value) rethrows -> Value {
+        try lock.withLock { _ in try body() }
+    }
 
     static func entry(at path: String) throws -> Entry {
         // This call does not follow links.
@@ -25,18 +46,62 @@ enum AtomicFile {
     /// Writes the text and returns `nil` if the path still has the `expected` entry. Otherwise returns the entry
     /// found.
     static func write(_ text: String, to path: String, expecting expected: Entry) throws -> Entry? {
+        try write([Replacement(path: path, text: text, expected: expected)])?.found
+    }
+
+    /// Writes all texts, or none. Writes none, and returns the first path that does not have its expected entry, if
+    /// there is one. A crash can leave the first ones written: their order should make that harmless.
+    static func write(_ texts: [Replacement]) throws -> Mismatch? {
         try lock.withLock { _ in
-            let found = try entry(at: path)
-            guard found == expected else { return found }
-            let draft = draftPath(besides: path)
-            defer { unlink(draft) }
-            try save(text, to: draft, mode: mode(of: path))
-            // `link` fails if another process has just created the file; `rename` would replace that file.
-            let isDone = found == .nothing ? link(draft, path) == 0 : rename(draft, path) == 0
-            if !isDone, errno == EEXIST { return try entry(at: path) }
-            guard isDone else { throw fault(path) }
-            flushFolder(of: path)
+            for text in texts {
+                let found = try entry(at: text.path)
+                guard found == text.expected else {
+                    return Mismatch(path: text.path, expected: text.expected, found: found)
+                }
+            }
+            let staged = texts.map(Staged.init)
+            defer { for one in staged { one.discard() } }
+            for one in staged { try save(one.text.text, to: one.draft, mode: mode(of: one.text.path)) }
+            for (index, one) in staged.enumerated() where !one.replace() {
+                let code = errno
+                for done in staged[..<index].reversed() { done.undo() }
+                guard code == EEXIST else { throw fault(one.text.path, code) }
+                return Mismatch(path: one.text.path, expected: one.text.expected, found: try entry(at: one.text.path))
+            }
+            for folder in Set(texts.map { URL(filePath: $0.path).deletingLastPathComponent().path }) { flush(folder) }
             return nil
+        }
+    }
+
+    /// A text that is saved beside its path, and put in place by one system call.
+    private struct Staged {
+        let text: Replacement
+        let draft: String
+        /// A second name of the replaced file, until all texts are in place.
+        private let old: String
+
+        init(_ text: Replacement) {
+            self.text = text
+            draft = draftPath(besides: text.path)
+            old = draftPath(besides: text.path)
+        }
+
+        /// Returns `false`, with the reason in `errno`, if the text could not be put in place.
+        func replace() -> Bool {
+            // `link` fails if another process has just created the file; `rename` would replace that file.
+            guard text.expected != .nothing else { return link(draft, text.path) == 0 }
+            // Fails where the system protects another user's file from links: such a file cannot be put back.
+            link(text.path, old)
+            return rename(draft, text.path) == 0
+        }
+
+        func undo() {
+            if text.expected == .nothing { unlink(text.path) } else { rename(old, text.path) }
+        }
+
+        func discard() {
+            unlink(draft)
+            unlink(old)
         }
     }
 
@@ -47,7 +112,7 @@ enum AtomicFile {
             let found = try entry(at: path)
             guard found == expected else { return found }
             guard unlink(path) == 0 else { throw fault(path) }
-            flushFolder(of: path)
+            flush(URL(filePath: path).deletingLastPathComponent().path)
             return nil
         }
     }
@@ -79,16 +144,15 @@ enum AtomicFile {
         return (facts?[.posixPermissions] as? NSNumber).map { mode_t($0.uint32Value) & 0o7777 }
     }
 
-    private static func flushFolder(of path: String) {
-        let descriptor = open(URL(filePath: path).deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    private static func flush(_ folder: String) {
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
         fsync(descriptor)
         close(descriptor)
     }
 
     /// Returns the failure for `errno` after a system call that failed.
-    private static func fault(_ path: String) -> Failure {
-        let code = errno
+    private static func fault(_ path: String, _ code: Int32 = errno) -> Failure {
         let advice =
             switch code {
             case EACCES, EPERM, EROFS:

@@ -118,12 +118,10 @@ extension ManageFiles {
         if let problem = found.problems.first(where: { $0.severity == "error" }) {
             throw Failure(.invalidData, problem.what + (problem.advice.isEmpty ? "" : "; \(problem.advice)"))
         }
-        for template in files.templates {
-            _ = try await write(
-                .template, template.name, text: template.text, .new, mayStart: mayStart, by: actor, now: now)
-        }
-        return try await write(.campaign, name, text: files.campaign, .new, mayStart: mayStart, by: actor, now: now)
-            .held
+        let texts =
+            [NewText(.campaign, name, text: files.campaign, .new)]
+            + files.templates.map { NewText(.template, $0.name, text: $0.text, .new) }
+        return try await write(texts, mayStart: mayStart, by: actor, now: now)[0].held
     }
 
     /// Returns the files of a copy under another name. The copy is started by a person only: two campaigns with the

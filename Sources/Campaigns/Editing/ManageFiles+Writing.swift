@@ -12,38 +12,83 @@ extension ManageFiles {
         case unchanged(etag: String)
     }
 
-    /// Replaces the text of a file, and records the write before it happens. Throws ``FileRefusal`` if the file is not
-    /// written.
+    /// A text for a file, and the state of the file that its author has seen.
+    package struct NewText: Sendable {
+        package var kind: Kind
+        package var name: String
+        package var text: String
+        package var condition: Condition?
+
+        package init(_ kind: Kind, _ name: String, text: String, _ condition: Condition?) {
+            self.kind = kind
+            self.name = name
+            self.text = text
+            self.condition = condition
+        }
+    }
+
+    /// Replaces the text of one file; see ``write(_:mayStart:by:now:)``.
+    package func write(
+        _ kind: Kind, _ name: String, text: String, _ condition: Condition?, mayStart: Bool, by actor: Actor,
+        now: Timestamp
+    ) async throws -> WrittenFileResult {
+        let text = NewText(kind, name, text: text, condition)
+        return try await write([text], mayStart: mayStart, by: actor, now: now)[0]
+    }
+
+    /// Replaces the texts of files that a person saves together, all or none, and records the write before it happens.
+    /// Each text is checked together with the others. Throws ``FileRefusal`` if none is written.
     ///
     /// - Parameters:
-    ///   - beside: the texts that the caller writes to other files next, by path. The text is checked together with
-    ///     them.
-    ///   - mayStart: whether the caller may start runs. If not, a text that would change what starts automatically
-    ///     waits for release, and the file stays unchanged.
+    ///   - mayStart: whether the caller may start runs. If not, and one of the texts would change what starts
+    ///     automatically, all of them wait for release, and the files stay unchanged.
+    /// - Returns: the results in the order of the texts.
     package func write(
-        _ kind: Kind, _ name: String, text: String, _ condition: Condition?, beside: [String: String] = [:],
-        mayStart: Bool, by actor: Actor, now: Timestamp
-    ) async throws -> WrittenFileResult {
+        _ texts: [NewText], mayStart: Bool, by actor: Actor, now: Timestamp
+    ) async throws -> [WrittenFileResult] {
         try requireEditing()
-        let path = try pathOrNew(kind, name)
-        try Self.requireSize(text, path)
-        if isThere(kind, name), Self.text(of: path).text == nil { throw FileRefusal.noText(file: path) }
-        if !mayStart, try await startsAutomatically(kind, name, text: text) {
-            return try await hold(kind, name, text: text, condition, beside: beside, by: actor, now: now)
+        var drafts: [String: String] = [:]
+        for text in texts {
+            let path = try pathOrNew(text.kind, text.name)
+            try Self.requireSize(text.text, path)
+            if isThere(text.kind, text.name), Self.text(of: path).text == nil { throw FileRefusal.noText(file: path) }
+            drafts[path] = text.text
         }
-        let expected = try Self.expected(condition, at: path)
-        let (errors, warnings) = try await errors(of: text, kind, name, path: path, beside: beside, now: now)
-        guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
-        let hash = Digest.sha256Hex(Array(text.utf8))
-        try await store.recordEvent(
-            kind: .fileWritten, run: nil, actor: actor,
-            detail: "\(kind.rawValue) \(name), \(text.utf8.count.grouped) bytes",
-            files: [FileHash.absolute(path): hash], now: now)
-        if let found = try AtomicFile.write(text, to: path, expecting: expected) {
-            throw Self.refusal(found, expected, path)
+        if !mayStart {
+            for text in texts where try await startsAutomatically(text.kind, text.name, text: text.text) {
+                return try await hold(texts, drafts, by: actor, now: now)
+            }
         }
-        return WrittenFileResult(
-            name: name, path: path, etag: hash, isNew: expected == .nothing, warnings: warnings.map { .init($0) })
+        var results: [WrittenFileResult] = []
+        var files: [AtomicFile.Replacement] = []
+        for text in texts {
+            let path = try pathOrNew(text.kind, text.name)
+            let expected = try Self.expected(text.condition, at: path)
+            let (errors, warnings) = try await errors(of: text, path: path, beside: drafts, now: now)
+            guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
+            files.append(.init(path: path, text: text.text, expected: expected))
+            results.append(
+                WrittenFileResult(
+                    name: text.name, path: path, etag: Digest.sha256Hex(Array(text.text.utf8)),
+                    isNew: expected == .nothing, warnings: warnings.map { .init($0) }))
+        }
+        for (text, result) in zip(texts, results) {
+            try await store.recordEvent(
+                kind: .fileWritten, run: nil, actor: actor,
+                detail: "\(text.kind.rawValue) \(text.name), \(text.text.utf8.count.grouped) bytes",
+                files: [FileHash.absolute(result.path): result.etag], now: now)
+        }
+        if let other = try AtomicFile.write(Self.templatesFirst(files, texts.map(\.kind))) {
+            throw Self.refusal(other.found, other.expected, other.path)
+        }
+        return results
+    }
+
+    /// Returns the files in the order in which they are written. A crash between two of them leaves new templates for
+    /// an old campaign, never a new campaign with the beginning of a template.
+    static func templatesFirst(_ files: [AtomicFile.Replacement], _ kinds: [Kind]) -> [AtomicFile.Replacement] {
+        let files = zip(files, kinds)
+        return files.filter { $1 == .template }.map(\.0) + files.filter { $1 == .campaign }.map(\.0)
     }
 
     /// Returns the entry at the path, if it is the one that the condition expects. Throws otherwise.

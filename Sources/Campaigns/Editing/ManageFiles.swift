@@ -263,14 +263,17 @@ package struct ManageFiles: Sendable {
 
     /// Returns the errors that a text would cause, in itself and in other files, and the warnings in the text. A start
     /// without values is only a warning here, because a person gives the values once the file is saved.
+    ///
+    /// - Parameter beside: the texts that other files get with it, by path.
     func errors(
-        of text: String, _ kind: Kind, _ name: String, path: String, beside: [String: String] = [:], now: Timestamp
+        of text: NewText, path: String, beside: [String: String], now: Timestamp
     ) async throws -> (errors: [Diagnostic], warnings: [Diagnostic]) {
-        let starts = try await starts(of: text, kind, name, now: now)
+        let (kind, name) = (text.kind, text.name)
+        let starts = try await starts(of: text.text, kind, name, now: now)
         let users = users(kind, name)
         let saved = users + (isThere(kind, name) ? [path] : [])
         let before = Set(try checked(saved, values: starts.values)?.diagnostics ?? [])
-        let drafts = beside.merging([path: text]) { $1 }
+        let drafts = beside.merging([path: text.text]) { $1 }
         let found = try checked([path] + users, drafts: drafts, starts, values: starts.values)?.diagnostics ?? []
         return (
             found.filter { $0.preventsSaving && ($0.path == path || !before.contains($0)) },

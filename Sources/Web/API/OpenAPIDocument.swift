@@ -2,9 +2,10 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import Model
+import Synchronization
 
-/// The OpenAPI 3.1 description of the API, generated from the operations.
-struct OpenAPIDocument: Sendable {
+/// The OpenAPI 3.1 description of the API, generated from the operations when it is first requested.
+final class OpenAPIDocument: Sendable {
     /// The statuses of problems that any operation may return.
     private static let common: [HTTPResponse.Status] = [
         .unauthorized, .forbidden, .unprocessableContent, .tooManyRequests, .internalServerError, .serviceUnavailable,
@@ -14,9 +15,26 @@ struct OpenAPIDocument: Sendable {
         .badRequest, .requestTimeout, .contentTooLarge, .unsupportedMediaType,
     ]
 
-    let json: String
+    private let operations: [Operation]
+    private let version: String
+    /// One buffer for all responses, which share its bytes.
+    private let made = Mutex<ByteBuffer?>(nil)
 
-    init(_ operations: [Operation], version: String) throws {
+    init(_ operations: [Operation], version: String) {
+        self.operations = operations
+        self.version = version
+    }
+
+    private func json() throws -> ByteBuffer {
+        try made.withLock { made in
+            if let made { return made }
+            let json = ByteBuffer(bytes: try text())
+            made = json
+            return json
+        }
+    }
+
+    private func text() throws -> Data {
         var paths: [String: [String: Any]] = [:]
         for operation in operations {
             paths[operation.path, default: [:]][operation.method.rawValue.lowercased()] = try Self.entry(operation)
@@ -37,17 +55,15 @@ struct OpenAPIDocument: Sendable {
             ],
         ]
         let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-        json =
-            String(decoding: try JSONSerialization.data(withJSONObject: document, options: options), as: UTF8.self)
-            + "\n"
+        return try JSONSerialization.data(withJSONObject: document, options: options) + Data("\n".utf8)
     }
 
     /// The route of the document. Every client may read it, because it describes requests and contains no data.
     var route: PageRoute {
-        .get("\(Operation.prefix)/openapi.json", nil) { [json] _ in
+        .get("\(Operation.prefix)/openapi.json", nil) { [self] _ in
             Response(
                 status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-cache"],
-                body: ResponseBody(byteBuffer: ByteBuffer(string: json)))
+                body: ResponseBody(byteBuffer: try json()))
         }
     }
 

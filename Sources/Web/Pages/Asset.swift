@@ -35,7 +35,9 @@ enum Asset: String, CaseIterable, Sendable {
 
     static var routes: [PageRoute] {
         allCases.map { asset in
-            .get("/assets/\(asset.rawValue)", nil) { request in
+            // One buffer for all responses, which share its bytes.
+            let text = ByteBuffer(string: asset.text)
+            return .get("/assets/\(asset.rawValue)", nil) { request in
                 let isNamed = request.query("v") == version
                 return Response(
                     status: .ok,
@@ -43,7 +45,7 @@ enum Asset: String, CaseIterable, Sendable {
                         .contentType: asset.type, .xContentTypeOptions: "nosniff",
                         .cacheControl: isNamed ? "public, max-age=31536000, immutable" : "no-cache",
                     ],
-                    body: ResponseBody(byteBuffer: ByteBuffer(string: asset.text)))
+                    body: ResponseBody(byteBuffer: text))
             }
         }
     }

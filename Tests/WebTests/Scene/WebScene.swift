@@ -32,6 +32,7 @@ struct WebScene: Sendable {
     }
 
     static let link = "the-link-of-the-terminal"
+    private static let guide = Guide(reference: [GuidePage(name: "Reference.md", text: "# Reference\n\nNone.")])
 
     let sending: PipelineScene
     let webConsole: WebConsole
@@ -74,9 +75,8 @@ struct WebScene: Sendable {
             store: sending.store, senders: senders, clock: clock.clock, tools: try tools?(folder, held)
         ) { held.value }
         let secrets = try await Secrets(ManageAccess(store: sending.store), now: clock.now)
-        let guide = Guide(reference: [GuidePage(name: "Reference.md", text: "# Reference\n\nNone.")])
-        let webConsole = try WebConsole(
-            cases: cases, link: OneTimeLink(link) { cases.uptime }, version: "1.2.3", guide: { guide })
+        let webConsole = WebConsole(
+            cases: cases, link: OneTimeLink(link) { cases.uptime }, version: "1.2.3", guide: { Self.guide })
         let server = HTTPServer(
             host: "127.0.0.1", port: 0, sources: sources, webConsole: webConsole,
             limits: limits, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })

@@ -34,7 +34,9 @@ struct ChangeOperations: Sendable {
             },
             Operation(
                 method: .post, path: "/changes/{change}/release", id: "releaseChange", subject: "Campaigns",
-                about: "Writes the text to its file, if the file is unchanged since its author read it.",
+                about:
+                    "Writes the text to its file, and with it the texts of the changes in `together`, if no file has "
+                    + "changed since its author read it.",
                 permission: .run, parameters: [Self.change],
                 answers: [.init(.ok, "The file was written.", .json(ChangeResult.self))],
                 problems: [.notFound, .conflict, .unprocessableContent, .internalServerError]
@@ -43,7 +45,8 @@ struct ChangeOperations: Sendable {
             },
             Operation(
                 method: .post, path: "/changes/{change}/reject", id: "rejectChange", subject: "Campaigns",
-                about: "Rejects the text; the file stays unchanged.", permission: .run, parameters: [Self.change],
+                about: "Rejects the text, and its author's texts in `together`; the files stay unchanged.",
+                permission: .run, parameters: [Self.change],
                 body: .json(RejectBody.self), needsBody: false,
                 answers: [.init(.ok, "The text was rejected.", .json(ChangeResult.self))],
                 problems: [.notFound, .unprocessableContent]
@@ -81,7 +84,9 @@ extension UseCases {
     }
 
     func release(_ id: Int64, by caller: Caller) async throws -> ChangeResult {
-        _ = try await change(id, for: caller)
+        for other in try await change(id, for: caller).change.together ?? [] {
+            _ = try await change(other, for: caller)
+        }
         return try await files.release(id, by: caller.actor, now: now)
     }
 

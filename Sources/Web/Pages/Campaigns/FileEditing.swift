@@ -34,13 +34,16 @@ struct FileEditing: Sendable {
     }
 
     /// Saves a draft, or keeps it for release.
-    ///
-    /// - Parameter beside: the drafts of other files that are saved next, by path.
-    func save(_ draft: Draft, beside: [String: String] = [:]) async throws -> WrittenFileResult {
+    func save(_ draft: Draft) async throws -> WrittenFileResult { try await save([draft])[0] }
+
+    /// Saves drafts together, or keeps them for release: all or none.
+    func save(_ drafts: [Draft]) async throws -> [WrittenFileResult] {
         try cases.files.requireEditing()
-        try CampaignAccess(cases, caller).requireWriting(draft.kind, draft.file, text: draft.text)
+        for draft in drafts {
+            try CampaignAccess(cases, caller).requireWriting(draft.kind, draft.file, text: draft.text)
+        }
         return try await cases.files.write(
-            draft.kind, draft.file, text: draft.text, draft.condition, beside: beside, mayStart: caller.role.may(.run),
+            drafts.map { .init($0.kind, $0.file, text: $0.text, $0.condition) }, mayStart: caller.role.may(.run),
             by: caller.actor, now: cases.now)
     }
 

@@ -66,17 +66,20 @@ struct ChangesPage: Sendable {
         var current: String?
         var mayRelease: Bool
         var isOutdated: Bool
+        /// The numbers of the changes that are released with this one, such as `changes 3 and 4`.
+        var together: String?
 
         init(_ detail: ChangeDetailResult, mayRelease: Bool) {
             let change = detail.change
             id = "change-\(change.id)"
-            heading = "\(change.kind) \(change.name)"
+            heading = "Change \(change.id): \(change.kind) \(change.name)"
             summary = "\(PersonName.shown(change.author)), \(change.askedAt.shownTime)"
             address = "/changes/\(change.id)"
             text = detail.text
             current = detail.current
             self.mayRelease = mayRelease
             isOutdated = change.isOutdated
+            together = change.together?.changeNumbers
         }
     }
 

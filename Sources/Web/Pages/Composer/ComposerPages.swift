@@ -51,18 +51,14 @@ struct ComposerPages: Sendable {
             return draft
         }
         let current = Dictionary(saved.files.map { ($0.kind, $0.etag) }) { one, _ in one }
-        var isHeld = false
-        for draft in drafts {
-            do {
-                guard draft.etag == current[draft.kind.rawValue] else {
-                    throw FileRefusal.changedMeanwhile(
-                        file: draft.file, etag: current[draft.kind.rawValue, default: ""])
-                }
-                let written = try await builder.pages.editing.save(draft, beside: edited.texts)
-                isHeld = isHeld || written.held != nil
-            } catch let refusal as FileRefusal {
-                return try await refused(refusal, request, builder, fields, input)
+        let isHeld: Bool
+        do {
+            for draft in drafts where draft.etag != current[draft.kind.rawValue] {
+                throw FileRefusal.changedMeanwhile(file: draft.file, etag: current[draft.kind.rawValue, default: ""])
             }
+            isHeld = try await builder.pages.editing.save(drafts).contains { $0.held != nil }
+        } catch let refusal as FileRefusal {
+            return try await refused(refusal, request, builder, fields, input)
         }
         // The page says that the text waits, not that it was saved.
         return PageRequest.seeOther(

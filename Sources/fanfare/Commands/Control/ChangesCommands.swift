@@ -40,7 +40,7 @@ struct ChangesListCommand: AsyncParsableCommand {
 
 struct ChangesReleaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "release", abstract: "Write the text of a change to its file.")
+        commandName: "release", abstract: "Write the text of a change, and of those that belong to it, to the files.")
 
     @OptionGroup var settings: Settings
     @Argument(help: "The number of a change.") var change: Int64
@@ -49,13 +49,16 @@ struct ChangesReleaseCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         let result = try await session.useCases.files.release(change, by: session.actor, now: session.now)
-        Console.print(json ? try ResultJSON.text(result) : "\(result.path) has the text of change \(result.id)")
+        let others = result.together.map { "; \($0.changeNumbers), released with it" } ?? ""
+        Console.print(
+            json ? try ResultJSON.text(result) : "\(result.path) has the text of change \(result.id)\(others)")
     }
 }
 
 struct ChangesRejectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reject", abstract: "Reject a change; the file stays unchanged.")
+        commandName: "reject",
+        abstract: "Reject a change, and its author's changes that belong to it; the files stay unchanged.")
 
     @OptionGroup var settings: Settings
     @Argument(help: "The number of a change.") var change: Int64
