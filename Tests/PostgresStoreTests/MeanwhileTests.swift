@@ -65,6 +65,29 @@ struct MeanwhileTests {
         }
     }
 
+    /// The server of before is gone. Its standby has neither the lease nor its row number.
+    @Test func `an outcome of a lease that a failover lost is not recorded for a later lease`() async throws {
+        try await withStore { store in
+            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition("failover"))
+            let lost = try await store.lease(run)
+            try await store.pool.write { db in
+                try db.run("DELETE FROM lease")
+                try db.run("ALTER TABLE lease ALTER COLUMN id RESTART WITH 1")
+                try db.run("UPDATE run SET pending = pending + leased, leased = 0")
+                try db.run("UPDATE delivery_\(run) SET not_before = 1")
+            }
+            let lease = try await store.lease(run)
+            #expect(lease.deliveries.count == 4 && lost.deliveries.count == 4)
+            _ = try await store.settle(run: run, lost.settlements(.accepted), now: noon)
+            let counts = try #require(try await store.run(run)).counts
+            #expect(counts.leased == 4 && counts.accepted == 0)
+            _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            #expect(try #require(try await store.run(run)).counts.accepted == 4)
+            #expect(try await store.verify(budgets: [:]).isSound)
+        }
+    }
+
     @Test func `a table that is missing of a run that was not pruned is a fault`() async throws {
         try await withStore { store in
             let run = try await finishedRun(store)

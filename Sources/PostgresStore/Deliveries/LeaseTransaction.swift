@@ -224,17 +224,21 @@ struct LeaseTransaction {
         }
     }
 
+    /// Returns the id of the lease. It is random: the sequence of a standby that is promoted may be behind, and would
+    /// give the ids of leases again whose outcomes are still to come.
     private func record(_ taken: [LeasedDelivery]) throws -> Int64 {
         guard !taken.isEmpty else { return 0 }
+        let id = Int64.random(in: 1...Int64.max)
         let entries = taken.map { LeaseEntry(device: $0.device, number: $0.leaseNumber, generation: $0.generation) }
-        return try db.first(
+        try db.execute(
             """
-            INSERT INTO lease (run_id, owner, leased_at, environment, open, unproven, is_silent, entries, call_id, is_capped)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id
+            INSERT INTO lease
+                (run_id, owner, leased_at, environment, open, unproven, is_silent, entries, call_id, is_capped, id)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
             """, request.run, request.owner, request.now, request.environment.code, taken.count,
             taken.count { !$0.isProven }, request.silentBudget != nil, LeaseEntry.pack(entries), call,
-            request.caps != nil
-        ) { try $0.int64(0) } ?? 0
+            request.caps != nil, id)
+        return id
     }
 
     /// Updates the counts of this run, and of the runs that lost deliveries to it.
