@@ -74,7 +74,7 @@ package final class SQLiteFileStore: RelationalStore {
             let file = StoreFile(path: path)
             try file.requireFile(for: access)
             if access == .reading {
-                let reading = try StoreReading(path: path)
+                let reading = try file.takingBackUnfinished { try StoreReading(path: path) }
                 connections = .reading(reading)
                 exposure = nil
                 restored = nil

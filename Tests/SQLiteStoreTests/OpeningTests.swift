@@ -39,6 +39,35 @@ struct OpeningTests {
         }
     }
 
+    /// The files of a process that was killed within a transaction, before the store had a write-ahead log.
+    @Test(arguments: [StoreAccess.writing, .reading])
+    func `a store with the journal of a killed process opens, without what was not finished`(
+        access: StoreAccess
+    ) async throws {
+        try await withFolder { folder in
+            let (path, killed) = (folder.appending(path: "a.sqlite").path, folder.appending(path: "b.sqlite").path)
+            let store = try SQLiteFileStore(path: path)
+            _ = try await store.importDevices([try record(1)], now: noon)
+            try store.close()
+            let queue = try DatabaseQueue(path: path)
+            try await queue.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN IMMEDIATE")
+                try db.execute(sql: "DELETE FROM device; CREATE TABLE filler (bytes BLOB)")
+                for _ in 0..<50 { try db.execute(sql: "INSERT INTO filler VALUES (randomblob(4000))") }
+                for end in ["", "-journal"] {
+                    try FileManager.default.copyItem(atPath: path + end, toPath: killed + end)
+                }
+                try db.execute(sql: "ROLLBACK")
+            }
+            try queue.close()
+            // Such a store has no write-ahead log yet.
+            let opened = try SQLiteFileStore(path: killed, access: access)
+            #expect(try await opened.deviceCounts().map(\.count) == [1])
+            #expect(!FileManager.default.fileExists(atPath: killed + "-journal"))
+            try opened.close()
+        }
+    }
+
     @Test func `a store brought up to date under a process takes nothing more from that process`() async throws {
         try await withFolder { folder in
             let path = folder.appending(path: "a.sqlite").path

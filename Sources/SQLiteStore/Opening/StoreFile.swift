@@ -37,11 +37,28 @@ struct StoreFile {
     /// a known version.
     func inspect(for access: StoreAccess) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
-        var configuration = GRDB.Configuration()
-        configuration.readonly = true
-        configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
-        try queue.read { try checkIdentity($0, for: access) }
+        try takingBackUnfinished {
+            var configuration = GRDB.Configuration()
+            configuration.readonly = true
+            configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            try queue.read { try checkIdentity($0, for: access) }
+        }
+    }
+
+    /// Opens the store for reading. A process that was killed while it created or restored the store leaves a journal,
+    /// which only a connection that may write can apply. In this case, one does so, and the body runs again.
+    func takingBackUnfinished<Opened>(_ open: () throws -> Opened) throws -> Opened {
+        do {
+            return try open()
+        } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_READONLY_ROLLBACK {
+            var configuration = GRDB.Configuration()
+            configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            _ = try queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
+            try queue.close()
+            return try open()
+        }
     }
 
     /// Makes the store's files readable by their owner only, whatever the umask. It creates an empty file if there
