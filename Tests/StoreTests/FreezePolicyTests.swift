@@ -121,6 +121,12 @@ struct FreezePolicyTests {
                 nil
             }
             #expect(nowhere.suppression == .unknownZone && nowhere.wave == nil)
+            let gone = policy.decide(device: 1, .production, status: .gone, alertsAllowed: true, locale: { nil }) {
+                "Europe/Berlin"
+            }
+            // Its events are compared from the same moment, but nothing waits for it.
+            #expect(
+                gone.suppression == .tokenGone && gone.wave == noon && gone.notBefore(at: noon - .seconds(9)) == nil)
         }
         var asked = false
         var plain = FreezePolicy(campaign, waves: nil)

@@ -12,7 +12,7 @@ struct FeedbackArmsCount {
     }
 
     /// Counts every device of the frozen audience that is still in the store, whatever became of its push: what a
-    /// removed device did is no longer known. A device belongs to the arm that the split gives it.
+    /// removed device did is no longer known. A device belongs to the arm that the freeze gave it.
     func count<Session: SQLSession>(_ db: Session) throws -> [FeedbackGoal: FeedbackArms] {
         let campaign = run.definition.campaign
         let split = CampaignSplit(campaign)
@@ -21,9 +21,14 @@ struct FeedbackArmsCount {
         let hasBestHour = run.definition.bestHours != nil
         var arms = goals.map { _ in none }
         let dialect = Session.dialect
-        // Only a split by user needs the device.
-        let user = campaign.dedupe == .user ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
+        // The half of a user's devices is not stored.
+        let needsUser = hasBestHour && campaign.dedupe == .user
+        let user = needsUser ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
         var values: [any SQLValue] = [run.startedAt ?? run.createdAt]
+        let own = [
+            "sent.device_id", "CAST(\(user) AS text)", "sent.stage", "sent.variant",
+            "coalesce(sent.reason = '\(SuppressionReason.holdout.rawValue)', FALSE)",
+        ]
         let columns = goals.map { goal in self.columns(goal, &values, dialect) }
         // The stage that decides on the variant of the rest chose its devices' variants at random. The rest got one
         // variant.
@@ -31,18 +36,17 @@ struct FeedbackArmsCount {
         try db.each(
             .once(
                 """
-                SELECT \((["sent.device_id", "CAST(\(user) AS text)", "sent.stage"] + columns).joined(separator: ", "))
+                SELECT \((own + columns).joined(separator: ", "))
                 FROM \(dialect.deliveries(of: run.id, as: "sent")) WHERE \(dialect.isOf(run: run.id, "sent"))
                     AND EXISTS (SELECT 1 FROM device WHERE device.id = sent.device_id AND \(dialect.isNotRemoved))
                 """), values: values
         ) { row in
             let device = split.number(of: try row.int64(0), user: try row.textOrNil(1))
-            let (isHeldOut, variant) = (split.isHeldOut(device), split.variant(of: device))
-            let stage = try row.intOrNil(2)
+            let (stage, variant, isHeldOut) = (try row.intOrNil(2), try row.intOrNil(3), try row.bool(4))
             let isCompared = deciding == nil || stage == deciding
             for index in goals.indices {
-                let isReached = try row.bool(3 + 2 * index)
-                let value = try row.int64OrNil(4 + 2 * index) ?? 0
+                let isReached = try row.bool(own.count + 2 * index)
+                let value = try row.int64OrNil(own.count + 1 + 2 * index) ?? 0
                 if isHeldOut {
                     arms[index].heldOut.add(isReached, value)
                 } else {
@@ -64,11 +68,12 @@ struct FeedbackArmsCount {
         let first = values.count + 1
         values += [goal.kind.rawValue, goal.name, Int64(goal.within / .milliseconds(1))] as [any SQLValue]
         let push = goal.kind.isAboutPush ? "AND event.run_id = \(run.id) " : ""
+        // A run that begins late sends to earlier waves, too.
+        let start = "CASE WHEN sent.wave > $1 THEN sent.wave ELSE $1 END"
         let done = """
             FROM feedback_event AS event
             WHERE event.device_id = sent.device_id \(push)AND event.kind = $\(first) AND event.name = $\(first + 1)
-                AND event.happened_at >= coalesce(sent.wave, $1)
-                AND event.happened_at < coalesce(sent.wave, $1) + $\(first + 2)
+                AND event.happened_at >= \(start) AND event.happened_at < \(start) + $\(first + 2)
             """
         return "EXISTS (SELECT 1 \(done)), (SELECT \(dialect.sumOfValues("event.value_micros")) \(done))"
     }

@@ -48,7 +48,7 @@ extension RelationalStore {
                 FROM \(Session.dialect.deliveries(of: run, as: "delivery"))
                 LEFT JOIN device ON device.id = delivery.device_id
                 LEFT JOIN delivery_profile ON delivery_profile.id = delivery.profile
-                WHERE \(Session.dialect.isOf(parameter: 1)) AND delivery.wave IS NOT NULL
+                WHERE \(Session.dialect.isOf(parameter: 1)) AND delivery.wave IS NOT NULL AND NOT \(FrozenOut.condition)
                 GROUP BY delivery.wave, zone
                 ORDER BY delivery.wave, deliveries DESC, zone NULLS FIRST
                 """, run
@@ -57,6 +57,15 @@ extension RelationalStore {
             }
         }
     }
+}
+
+/// The devices that the freeze left out. They have a wave, from which their events are counted, and no part in it.
+package enum FrozenOut {
+    /// The condition that the freeze may have left the device of `delivery` out.
+    package static let condition = """
+        (delivery.state = \(DeliveryState.suppressed.code)
+            AND delivery.reason IN (\(SQLConstants.list(FreezePolicy.reasons.map(\.rawValue)))))
+        """
 }
 
 package enum ReachedDelivery {

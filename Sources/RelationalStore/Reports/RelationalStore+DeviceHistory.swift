@@ -77,8 +77,8 @@ extension SQLSession {
             try all(
                 .once(
                     """
-                    SELECT wave FROM \(Self.dialect.deliveries(of: run.id))
-                    WHERE \(Self.dialect.isOf(run: run.id)) AND device_id = $1
+                    SELECT wave FROM \(Self.dialect.deliveries(of: run.id, as: "delivery"))
+                    WHERE \(Self.dialect.isOf(run: run.id, "delivery")) AND device_id = $1 AND NOT \(FrozenOut.condition)
                     """), values: [device]
             ) { try $0.timestampOrNil(0) }.first ?? nil
         guard let wave, let waves = RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt) else {

@@ -13,7 +13,8 @@ package struct FreezePolicy {
         /// Index into the campaign's variants; `nil` without variants, for the holdout, and for a device whose variant
         /// an earlier stage decides.
         package var variant: Int?
-        /// When its wave starts; `nil` in a run without waves.
+        /// When its wave starts, or would start if the device were sent to: events of both are counted from there.
+        /// `nil` in a run without waves.
         package var wave: Timestamp?
         /// Index into the campaign's stages; `nil` without stages.
         package var stage: Int?
@@ -30,6 +31,7 @@ package struct FreezePolicy {
         /// Returns when the delivery may be sent, see ``NotBefore``; `nil` if it may be sent immediately.
         package func notBefore(at now: Timestamp) -> Int64? {
             if let turn { return turn.milliseconds }
+            guard suppression == nil else { return nil }
             let wave = wave.flatMap { $0 > now ? $0.milliseconds : nil }
             guard let stage, !isRest || wave != nil else { return wave }
             return NotBefore.held(stage: stage)
@@ -137,7 +139,7 @@ package struct FreezePolicy {
     ) -> Decision {
         var decision = decide(device: device, status: status, alertsAllowed: alertsAllowed, user: user, zone: zone)
         if decision.suppression == nil, picks?.isLeftOut(device) == true {
-            decision = Decision(suppression: .duplicateOfUser, variant: decision.variant)
+            decision = Decision(suppression: .duplicateOfUser, variant: decision.variant, wave: decision.wave)
         }
         if decision.suppression == nil, let stage = sample?.stage(of: device, environment, stratum()) {
             decision.stage = stage
@@ -152,17 +154,19 @@ package struct FreezePolicy {
         device: Int64, status: DeviceStatus, alertsAllowed: Bool, user: () -> String?, zone: () -> String?
     ) -> Decision {
         let number = goesByUser ? split?.number(of: device, user: user()) ?? device : device
-        if let split, split.isHeldOut(number) { return Decision(suppression: .holdout) }
-        if let reason = Self.suppression(status: status, alertsAllowed: alertsAllowed, pushType: pushType) {
-            return Decision(suppression: reason, variant: split?.variant(of: number))
-        }
-        let variant = split?.variant(of: number)
-        guard let waves else { return Decision(variant: variant) }
-        let turn =
-            bestHour?.turn(of: number, opens: opens, inZone: zone()) ?? turn(waves, inZone: zone())
-        switch turn {
-        case .at(let moment): return Decision(variant: variant, wave: moment)
-        case .never(let reason): return Decision(suppression: reason, variant: variant)
+        let (never, wave) = turn(of: number, zone)
+        if let split, split.isHeldOut(number) { return Decision(suppression: .holdout, wave: wave) }
+        let reason = Self.suppression(status: status, alertsAllowed: alertsAllowed, pushType: pushType) ?? never
+        return Decision(suppression: reason, variant: split?.variant(of: number), wave: wave)
+    }
+
+    /// Returns when the wave of a device starts, or why it has none; `nil` twice in a run without waves.
+    private mutating func turn(of number: Int64, _ zone: () -> String?) -> (never: SuppressionReason?, wave: Timestamp?)
+    {
+        guard let waves else { return (nil, nil) }
+        switch bestHour?.turn(of: number, opens: opens, inZone: zone()) ?? turn(waves, inZone: zone()) {
+        case .at(let moment): return (nil, moment)
+        case .never(let reason): return (reason, nil)
         }
     }
 

@@ -120,7 +120,7 @@ struct BreakdownCounter: Hashable {
         }
     }
 
-    /// The delivery is in no stage, because it was suppressed at the freeze.
+    /// The delivery is in no stage and no wave, because it was suppressed at the freeze.
     private static let noStage: Int64 = -2
     private static let restStage: Int64 = -1
     private static let frozenOut = Set(FreezePolicy.reasons.map(\.rawValue))
@@ -132,7 +132,7 @@ struct BreakdownCounter: Hashable {
             row.stage == nil && row.attempt == 0 && row.state == DeliveryState.suppressed.code
             && row.reason.map(Self.frozenOut.contains) == true
         let place = Place(
-            profile: row.profile ?? -1, wave: row.wave ?? -1,
+            profile: row.profile ?? -1, wave: isFrozenOut ? -1 : row.wave ?? -1,
             stage: row.stage ?? (isFrozenOut ? Self.noStage : Self.restStage), responses: Responses(row),
             state: row.state, isLeased: row.isLeased)
         counts[place, default: 0] += 1

@@ -259,5 +259,41 @@ extension DeviceRegistryContract {
             #expect(arms.variants.map(\.reached).reduce(0, +) == 20)
             #expect(both[other]?.treated.reached == 0 && both[other]?.treated.devices == treated.count)
         }
+        Promise("in a run by the clock of each device, held-out devices count from the wave that they would have had") {
+            store in
+            _ = try await store.importDevices(
+                try (1...40).map { try record($0) { $0.timeZone = "Etc/GMT+1" } }, now: noon)
+            var definition = try definition("waves") {
+                var schedule = Schedule(trigger: .at("2027-01-15T08:00"))
+                schedule.zone = .recipient
+                schedule.unknownZone = .drop
+                $0.schedule = schedule
+                $0.holdoutPercent = 50
+                $0.dedupe = .user
+            }
+            definition.wall = WallTime(seconds: noon.seconds)
+            let run = try await store.startRun(definition)
+            let goal = FeedbackGoal(kind: .converted, name: "played", within: .seconds(3600))
+            for (wait, share) in [(600.0, 0), (4200, 1)] {
+                let events = (1...40).map {
+                    converted("install-\($0)", id: Int64(wait), at: noon + .seconds(wait))
+                }
+                _ = try await store.recordFeedback(events)
+                let arms = try #require(try await store.feedbackArms(ofRun: run, [goal])[goal])
+                #expect(arms.heldOut.devices > 0 && arms.treated.devices == 40 - arms.heldOut.devices)
+                #expect(arms.heldOut.reached == share * arms.heldOut.devices)
+                #expect(arms.treated.reached == share * arms.treated.devices)
+            }
+            // Waves are those of devices that the run sends to.
+            let waves = try await store.waves(run)
+            let arms = try #require(try await store.feedbackArms(ofRun: run, [goal])[goal])
+            #expect(waves.map(\.deliveries) == [arms.treated.devices] && waves.first?.startsAt == noon + .seconds(3600))
+            // A device stays in its group when its user leaves it.
+            _ = try await store.registerDevices(
+                try (1...40).map { number in try record(number) { $0.userID = "user-\(number % 3)" } }, reading: true,
+                now: noon + .seconds(90))
+            let later = try #require(try await store.feedbackArms(ofRun: run, [goal])[goal])
+            #expect(later.heldOut.devices == arms.heldOut.devices)
+        }
     }
 }
