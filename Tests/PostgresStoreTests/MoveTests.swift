@@ -96,6 +96,32 @@ struct MoveTests {
         }
     }
 
+    /// A restore leaves a gap in the numbers, so that no number is given twice.
+    @Test func `a store that was restored from a backup moves over and back`() async throws {
+        try await withPlace { place in
+            try await filled(place)
+            let backedUp = try place.sqlite("old", .writing)
+            _ = try await backedUp.backUp(to: place.path("restored"), overwriting: false)
+            try backedUp.close()
+            let restored = try place.sqlite("restored", .writing)
+            #expect(restored.restored != nil)
+            try restored.close()
+            let old = try place.sqlite("restored", .departing)
+            let url = place.cluster.url(try await place.cluster.makeDatabase())
+            let arriving = try await PostgresDatabase.open(url: url, access: .arriving)
+            try await move(old, arriving)
+            try arriving.close()
+            let there = try await PostgresDatabase.open(url: url, access: .departing)
+            #expect(try await StoreFacts.faults(of: there) == [])
+            #expect(try await there.highestNumbers() == old.highestNumbers())
+            let back = try place.sqlite("back", .arriving)
+            try await move(there, back)
+            #expect(try await StoreFacts.faults(of: back) == [])
+            for store in [old, back] { try store.close() }
+            try there.close()
+        }
+    }
+
     @Test func `a run that waits goes on in the new store to its end, whatever was never leased`() async throws {
         try await withPlace { place in
             try await filled(place)

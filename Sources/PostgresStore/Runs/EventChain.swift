@@ -5,7 +5,7 @@ import RelationalStore
 /// Links each event to all earlier events, so that removing, changing or inserting one is detected.
 ///
 /// The hash of an event is SHA-256 over the previous hash and the event's row as text; the server computes it. The
-/// last hash and the number of events are stored separately, so that removing the last event is also detected. A
+/// last hash and the last event's number are stored separately, so that removing the last event is also detected. A
 /// user who can write to the database and knows this scheme can forge the whole chain. The chain reveals mistakes
 /// and manual repairs. It is part of the schema, and frozen with it.
 enum EventChain {
@@ -23,15 +23,18 @@ enum EventChain {
     }
 
     /// Appends an event and returns its number.
+    ///
+    /// - Parameter number: the number of an event that another store has given; `nil` for the next one. There are gaps
+    ///   before and after the restore of a backup.
     static func append(
         _ db: PostgresSession, _ at: Timestamp, _ kind: String, _ run: Int64?, _ actor: String, _ detail: String,
-        _ files: String?, _ uid: Int64?, _ user: String?, _ command: String?, _ origin: String?
+        _ files: String?, _ uid: Int64?, _ user: String?, _ command: String?, _ origin: String?, number: Int64? = nil
     ) throws -> Int64 {
         let event = try db.first(
             """
             WITH last AS MATERIALIZED (SELECT events, hash FROM event_chain FOR NO KEY UPDATE),
             new AS MATERIALIZED (
-                SELECT last.hash AS before, last.events + 1 AS id, $1::bigint AS at, $2::text AS kind,
+                SELECT last.hash AS before, coalesce($11, last.events + 1) AS id, $1::bigint AS at, $2::text AS kind,
                     $3::bigint AS run_id, $4::text AS actor, $5::text AS detail, $6::text AS files, $7::bigint AS uid,
                     $8::text AS "user", $9::text AS command, $10::text AS origin
                 FROM last
@@ -43,7 +46,7 @@ enum EventChain {
                 FROM new RETURNING id, hash
             )
             UPDATE event_chain SET events = written.id, hash = written.hash FROM written RETURNING written.id
-            """, at, kind, run, actor, detail, files, uid, user, command, origin
+            """, at, kind, run, actor, detail, files, uid, user, command, origin, number
         ) { try $0.int64(0) }
         guard let event else { throw StoreDamage("the end of the audit log is missing") }
         return event
@@ -70,15 +73,16 @@ enum EventChain {
         }
         let head = try db.first(
             """
-            SELECT events, hash = coalesce((SELECT hash FROM event ORDER BY id DESC LIMIT 1), '') FROM event_chain
+            SELECT events, coalesce(last.id, 0), event_chain.hash = coalesce(last.hash, '')
+            FROM event_chain LEFT JOIN (SELECT id, hash FROM event ORDER BY id DESC LIMIT 1) AS last ON TRUE
             """
-        ) { (try $0.int(0), try $0.bool(1)) }
-        let (written, isLast) = head ?? (0, false)
-        if written != count || !isLast {
+        ) { (try $0.int64(0), try $0.int64(1), try $0.bool(2)) }
+        let (written, last, isLast) = head ?? (0, 0, false)
+        if written != last || !isLast {
             faults.append(
                 StoreFault(
-                    "\(written) events were written, but \(count) exist"
-                        + (written == count ? ", and the last event differs" : "")))
+                    "event \(written) was the last one written, but "
+                        + (written == last ? "it is another one now" : "event \(last) is the last one now")))
         }
         return Verification.Check(EventRecord.name, EventRecord.promise, faults: faults, compared: count)
     }

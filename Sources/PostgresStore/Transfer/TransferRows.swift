@@ -77,16 +77,13 @@ struct TransferRows {
         }
     }
 
-    /// Appends the events one by one, each linked to all earlier events.
+    /// Appends the events one by one with their numbers, each linked to all earlier events.
     private func chain(_ rows: ArraySlice<[TransferValue]>) throws {
         for row in rows {
-            let number = try EventChain.append(
+            _ = try EventChain.append(
                 db, Timestamp(milliseconds: row[1].integer ?? 0), row[2].text ?? "", row[3].integer, row[4].text ?? "",
-                row[5].text ?? "", row[6].text, row[7].integer, row[8].text, row[9].text, row[10].text)
-            guard number == row[0].integer else {
-                throw StoreDamage(
-                    "event \(row[0].integer ?? 0) would become number \(number): an earlier event is missing")
-            }
+                row[5].text ?? "", row[6].text, row[7].integer, row[8].text, row[9].text, row[10].text,
+                number: row[0].integer)
         }
     }
 
