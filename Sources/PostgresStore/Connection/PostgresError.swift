@@ -82,7 +82,7 @@ extension PostgresError: CustomStringConvertible {
             Self.unopened(server, fault?.kind, reason)
         case .refused(let fault, let server): Self.refusal(server, fault)
         case .connectionLost(let server, let reason):
-            "the connection to \(server) was lost: \(reason); none of this was recorded; run the same command again"
+            "the connection to \(server) was lost: \(reason); the last step was not recorded, earlier ones may be; run the same command again"
         case .outcomeUnknown(let server, let reason):
             "the connection to \(server) was lost while a change was being recorded (\(reason)): its outcome is "
                 + "unknown; check it, and run the same command again"

@@ -64,9 +64,11 @@ struct FeedbackRows {
                 verdicts.append(.unknownPush)
                 continue
             }
+            // A device opens a push once, but may buy twice after it.
+            let hasID = run == 0 || !event.kind.isAboutPush
             let key = FeedbackKey(
                 device: device, run: run, kind: event.kind.rawValue, name: event.name,
-                idHigh: run == 0 ? event.id.high : 0, idLow: run == 0 ? event.id.low : 0)
+                idHigh: hasID ? event.id.high : 0, idLow: hasID ? event.id.low : 0)
             verdicts.append(.repeated)
             if seen.insert(key).inserted { rows.append((key, index)) }
         }

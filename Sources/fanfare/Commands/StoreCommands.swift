@@ -134,8 +134,8 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "prune-outcomes", abstract: "Delete the outcomes by device of old runs.",
         discussion: """
-            Reports are kept with the run. You lose only `report --format csv` of these runs and their \
-            part in the history of each device. The outcomes are counted first and deleted after a confirmation, or with \
+            Reports are kept with the run. You lose `report --format csv` and the export of deliveries of these runs, \
+            their comparisons with the devices held out, and their part in the history of each device. The outcomes are counted first and deleted after a confirmation, or with \
             --yes. The store reuses their space; --shrink returns it to the disk.
             """)
 

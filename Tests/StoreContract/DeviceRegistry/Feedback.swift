@@ -50,6 +50,15 @@ extension DeviceRegistryContract {
             #expect(try await store.feedbackCounts(ofRun: run + 1) == [])
             #expect(try await store.openTotals(ofRuns: [run, run + 1]) == [run: 2])
             #expect(try await store.openTotals(ofRuns: []) == [:])
+            // A person may buy twice after one push.
+            let bought = [1, 2, 1].map { id in
+                FeedbackEvent(
+                    source: .push(run: run, device: 1), kind: .converted, name: "bought", id: (high: 0, low: id),
+                    valueMicros: 1_000_000, at: noon + .seconds(60), receivedAt: noon + .seconds(60))
+            }
+            #expect(try await store.recordFeedback(bought) == [.recorded, .recorded, .repeated])
+            let sums = try await store.feedbackCounts(ofRun: run).filter { $0.kind == .converted }
+            #expect(sums.map(\.valueMicros) == [2_000_000])
         }
         Promise("a report of an installation counts once for each id, and stays with its device") { store in
             _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
