@@ -74,12 +74,67 @@ struct BackupTests {
             #expect(try await store.backUp(to: copy, overwriting: true).devices == 1)
             for name in ["fanfare.sqlite", "fanfare.sqlite-wal", "."] {
                 let path = folder.appending(path: name).path
-                await #expect(throws: StoreError.backupExists(path: path)) {
+                let error = await #expect(throws: StoreError.self) {
                     try await store.backUp(to: path, overwriting: true)
                 }
+                let words = "\(try #require(error))"
+                #expect(words.contains(name == "." ? "Is a directory" : "it belongs to the store itself"), "\(words)")
             }
             #expect(try await store.deviceCounts().map(\.count) == [1])
             try store.close()
+        }
+    }
+
+    @Test func `nothing but a backup is replaced`() async throws {
+        try await withFolder { folder in
+            let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+            let other = try SQLiteFileStore(path: folder.appending(path: "other.sqlite").path)
+            try other.close()
+            try Data("campaign: news\n".utf8).write(to: folder.appending(path: "news.yaml"))
+            for name in ["news.yaml", "other.sqlite"] {
+                let path = folder.appending(path: name).path
+                let before = try Data(contentsOf: URL(filePath: path))
+                let error = await #expect(throws: StoreError.self) {
+                    try await store.backUp(to: path, overwriting: true)
+                }
+                #expect("\(try #require(error))".contains("not a backup of a store, and --force replaces nothing else"))
+                #expect(try Data(contentsOf: URL(filePath: path)) == before)
+            }
+            let empty = folder.appending(path: "empty.sqlite").path
+            try Data().write(to: URL(filePath: empty))
+            for _ in 0..<2 { _ = try await store.backUp(to: empty, overwriting: true) }
+            try store.close()
+        }
+    }
+
+    @Test(arguments: ["device", "provider_token"])
+    func `a damaged store is named, and not its good backup`(table: String) async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let copy = folder.appending(path: "keep.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            _ = try await store.importDevices(try (1...2_000).map { try record($0) }, now: noon)
+            _ = try await store.backUp(to: copy)
+            try store.close()
+            let good = try Data(contentsOf: URL(filePath: copy))
+            let queue = try DatabaseQueue(path: path)
+            let root = try await queue.read {
+                try Int.fetchOne(
+                    $0, sql: "SELECT rootpage FROM sqlite_schema WHERE name = :table", arguments: ["table": table]) ?? 0
+            }
+            try queue.close()
+            let file = try FileHandle(forUpdating: URL(filePath: path))
+            try file.seek(toOffset: UInt64(root - 1) * 4_096)
+            try file.write(contentsOf: Data(repeating: 0x5A, count: 4_096))
+            try file.close()
+            let damaged = try SQLiteFileStore(path: path)
+            let error = await #expect(throws: StoreError.self) {
+                try await damaged.backUp(to: copy, overwriting: true)
+            }
+            let words = "\(try #require(error))"
+            #expect(words.contains("the store \(path) is damaged") && !words.contains("keep.sqlite"), "\(words)")
+            #expect(try Data(contentsOf: URL(filePath: copy)) == good)
+            try damaged.close()
         }
     }
 

@@ -15,8 +15,8 @@ struct StoreCopy {
 
     /// Makes the copy while senders and importers continue. The copy is on disk when this returns.
     ///
-    /// Throws ``StoreError/backupExists(path:)`` unless `overwriting`. An existing file stays until the copy is
-    /// complete.
+    /// Throws ``StoreError/backupExists(path:)`` unless `overwriting`. With `overwriting`, only a backup is replaced. An
+    /// existing file stays until the copy is complete.
     func make(overwriting: Bool) throws -> BackupSummary {
         let target = OutputPath(path)
         do {
@@ -24,13 +24,24 @@ struct StoreCopy {
             try checkTarget(overwriting: overwriting)
             return try replace(target)
         } catch let fault as OutputFault {
-            guard fault.code != EISDIR else { throw StoreError.backupExists(path: path) }
+            guard fault.code != EISDIR || overwriting else { throw StoreError.backupExists(path: path) }
             throw StoreError.cannotMake(path: path, reason: fault.description)
         } catch {
             if case StoreError.cannotOpen(_, let reason) = error {
                 throw StoreError.cannotMake(path: path, reason: reason)
             }
-            throw StoreError.translated(error, path: path)
+            throw StoreError.translated(error, path: Self.isAboutSource(error) ? sourcePath : path)
+        }
+    }
+
+    /// Returns whether the copied file is at fault. The copy itself is a new file that no other process has, so only a
+    /// failure to create or to write it belongs to the copy.
+    static func isAboutSource(_ error: any Error) -> Bool {
+        guard let fault = error as? DatabaseError else { return false }
+        switch fault.resultCode {
+        case .SQLITE_IOERR: return [.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ].contains(fault.extendedResultCode)
+        case .SQLITE_FULL, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH, .SQLITE_CANTOPEN: return false
+        default: return true
         }
     }
 
@@ -75,10 +86,30 @@ struct StoreCopy {
         guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
             throw StoreError.cannotMake(path: path, reason: "its folder does not exist")
         }
-        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else { return }
+        guard FileManager.default.fileExists(atPath: path) else { return }
+        guard overwriting else { throw StoreError.backupExists(path: path) }
         let resolved = { (path: String) in URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
-        let isItself = ["", "-wal", "-shm"].contains { resolved(path) == resolved(sourcePath + $0) }
-        guard overwriting, !isFolder.boolValue, !isItself else { throw StoreError.backupExists(path: path) }
+        if ["", "-wal", "-shm"].contains(where: { resolved(path) == resolved(sourcePath + $0) }) {
+            throw StoreError.cannotMake(path: path, reason: "it belongs to the store itself")
+        }
+        guard isReplaceable else {
+            throw StoreError.cannotMake(
+                path: path, reason: "it is not a backup of a store, and --force replaces nothing else")
+        }
+    }
+
+    /// Whether the file at the path is empty, or a copy of a store that has not been opened as a store.
+    private var isReplaceable: Bool {
+        guard OutputPath(path).holdsData else { return true }
+        var configuration = GRDB.Configuration()
+        configuration.readonly = true
+        guard let queue = try? DatabaseQueue(path: path, configuration: configuration) else { return false }
+        defer { try? queue.close() }
+        let isBackup = try? queue.read { db in
+            try Int.fetchOne(db, sql: "PRAGMA application_id") == StoreFile.applicationID
+                && BackupMarks.mark(db) != nil
+        }
+        return isBackup ?? false
     }
 
     /// Writes and checks the copy.

@@ -52,15 +52,8 @@ package struct StoreRestoration: Sendable {
         } catch let fault as OutputFault {
             throw StoreError.cannotMake(path: store, reason: fault.description)
         } catch {
-            throw StoreError.translated(error, path: Self.isAboutContent(error) ? file : store)
+            throw StoreError.translated(error, path: StoreCopy.isAboutSource(error) ? file : store)
         }
-    }
-
-    /// Returns whether the backup itself is faulty. Every other error, such as a full disk, belongs to the store.
-    private static func isAboutContent(_ error: any Error) -> Bool {
-        guard let fault = error as? DatabaseError else { return false }
-        return [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(fault.resultCode)
-            || [.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ].contains(fault.extendedResultCode)
     }
 
     private func requireOther() throws {

@@ -101,7 +101,7 @@ struct BackupCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: "The path of the copy; its folder must exist.", completion: .file()) var file: String
-    @Flag(help: "Replace an existing file.") var force = false
+    @Flag(help: "Replace an existing backup; no other file is replaced.") var force = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
