@@ -73,4 +73,32 @@ struct UsualFeedbackTests {
             path: "\(folder.path)/campaigns/raw.yaml", templatesFolder: configuration.templates, usualFeedback: [:])
         #expect(!without.diagnostics.contains { $0.what.contains("custom key") }, "\(without.diagnostics)")
     }
+
+    @Test(arguments: [
+        "schedule: {cron: \"0 8 * * *\", zone: recipient, unknown_zone: UTC, best_hour: {until: \"21:00\"}}\n",
+        "stages:\n  - {share: 5%, hold: 30m, opens_at_least: 50% of usual}\n  - {rest: true}\n",
+        "variants:\n  a: {weight: 1, template: long}\n  b: {weight: 1, template: other}\n"
+            + "decide: {by: opens, after: 30m, share: 20%}\n",
+    ])
+    func `what needs opens has them from the app, unless the campaign declines`(lines: String) throws {
+        let path = "\(folder.path)/campaigns/needs.yaml"
+        _ = try folder.write("template: other\nalert: {en: {title: Hi}}\n", to: "templates/other.yaml")
+        func problems(_ more: String, _ feedback: [String: CampaignFeedback]) throws -> [String] {
+            _ = try folder.write(
+                "campaign: needs\ntopic: com.example.a\npush_type: alert\ntemplate: long\nexpires_after: 1h\n"
+                    + "audience: everyone\n\(lines)\(more)", to: "campaigns/needs.yaml")
+            return CampaignCheck.check(
+                path: path, templatesFolder: configuration.templates, usualFeedback: feedback
+            ).diagnostics.filter { $0.severity == .error }.map(\.description)
+        }
+        let usual = configuration.usualFeedback
+        #expect(try problems("", usual).isEmpty)
+        #expect(try problems("feedback: true\n", [:]).isEmpty)
+        for (more, feedback) in [("", [:]), ("feedback: false\n", usual)] {
+            let found = try problems(more, feedback)
+            #expect(found.count == 1 && found.first?.contains("add feedback: true") == true, "\(found)")
+        }
+        _ = try problems("", usual)
+        #expect(try CampaignSource.load("needs", configuration).campaign.feedback?.arrivalsPercent == 1)
+    }
 }

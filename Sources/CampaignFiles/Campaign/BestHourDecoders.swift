@@ -33,10 +33,12 @@ enum BestHourRules {
     }
 
     /// Checks the keys of the campaign.
-    static func check(_ campaign: Campaign, _ reader: ObjectReader) {
-        guard campaign.schedule?.bestHour != nil, campaign.feedback == nil else { return }
+    ///
+    /// - Parameter withoutFeedback: gets the errors of a campaign without feedback.
+    static func check(_ campaign: Campaign, _ reader: ObjectReader, _ withoutFeedback: DiagnosticCollector) {
+        guard campaign.schedule?.bestHour != nil else { return }
         let location = reader.keyLocation("schedule") ?? reader.location
-        reader.collector.error(
+        withoutFeedback.error(
             "best_hour needs the app's reports of opens, and the campaign does not ask for them", "add feedback: true",
             at: location)
     }

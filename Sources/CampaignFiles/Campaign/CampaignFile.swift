@@ -8,6 +8,8 @@ package struct LocatedCampaign: Sendable {
     package var locations: [String: SourceLocation]
     /// Keys that should have a value and have no readable one. Checks that depend on them are skipped.
     var unread: Set<String> = []
+    /// The errors of a campaign without feedback. They do not count if the app has feedback for all its campaigns.
+    var withoutFeedback: [Diagnostic] = []
     /// Whether the file itself has no error. If false, `campaign` contains only the readable part of the file.
     package var isRight = true
 
@@ -31,41 +33,69 @@ package enum CampaignFile {
 
     /// Returns the campaign with the locations of its keys.
     package static func source(text: String, path: String) -> (LocatedCampaign?, [Diagnostic]) {
-        let (draft, diagnostics) = draft(text: text, path: path)
+        let (draft, diagnostics) = draft(text: text, path: path).settled([:])
         return (right(draft), diagnostics)
     }
 
     /// Reads a file as ``load(path:)`` does, and also returns the readable part of an invalid file, to check its
     /// template.
     ///
-    /// - Parameter unsaved: the unsaved text of the file. `nil` to read the file.
-    static func loadDraft(path: String, unsaved: String? = nil) -> (LocatedCampaign?, [Diagnostic]) {
-        if let unsaved { return draft(text: unsaved, path: path) }
+    /// - Parameters:
+    ///   - unsaved: the unsaved text of the file. `nil` to read the file.
+    ///   - usualFeedback: the feedback of campaigns whose file does not say, by app.
+    static func loadDraft(
+        path: String, unsaved: String? = nil, usualFeedback: [String: CampaignFeedback] = [:]
+    ) -> (LocatedCampaign?, [Diagnostic]) {
+        if let unsaved { return draft(text: unsaved, path: path).settled(usualFeedback) }
         let (text, diagnostics) = FileText.load(path)
         guard let text else { return (nil, diagnostics) }
-        return known.value(of: text, at: path) { draft(text: text, path: path) }
+        return known.value(of: text, at: path) { draft(text: text, path: path) }.settled(usualFeedback)
     }
 
     /// A cache, because a page of a campaign reads each file several times, and files seldom change.
-    private static let known = TextMemo<(LocatedCampaign?, [Diagnostic])>()
+    private static let known = TextMemo<Draft>()
+
+    /// The content of a file before the feedback of its app is known.
+    private struct Draft: Sendable {
+        var source: LocatedCampaign?
+        var diagnostics: [Diagnostic]
+
+        /// Gives the campaign the usual feedback of its app, unless the file has the key or the app cannot report about
+        /// the campaign's pushes. Then adds the errors of a campaign that has no feedback and needs it.
+        func settled(_ usualFeedback: [String: CampaignFeedback]) -> (LocatedCampaign?, [Diagnostic]) {
+            guard var source else { return (nil, diagnostics) }
+            if source.locations["feedback"] == nil, source.campaign.pushType.canHaveFeedback,
+                let usual = usualFeedback[source.campaign.topic]
+            {
+                source.campaign.feedback = usual
+            }
+            guard source.campaign.feedback == nil, !source.withoutFeedback.isEmpty else { return (source, diagnostics) }
+            source.isRight = false
+            return (source, (diagnostics + source.withoutFeedback).inOrderOfFile)
+        }
+    }
 
     private static func right(_ draft: LocatedCampaign?) -> LocatedCampaign? {
         draft.flatMap { $0.isRight ? $0 : nil }
     }
 
-    private static func draft(text: String, path: String) -> (LocatedCampaign?, [Diagnostic]) {
+    private static func draft(text: String, path: String) -> Draft {
         let text = FileText.withoutMark(text)
         let collector = DiagnosticCollector(path: path, text: text)
         let reader = FileText.root(of: text, into: collector, advice: "write campaign: and a name")
             .flatMap { ObjectReader($0, CampaignKeys.shape) }
-        guard let reader else { return (nil, collector.diagnostics) }
-        let (campaign, unread) = build(reader)
+        guard let reader else { return Draft(source: nil, diagnostics: collector.diagnostics) }
+        let withoutFeedback = DiagnosticCollector(path: path)
+        let (campaign, unread) = build(reader, withoutFeedback)
         let source = LocatedCampaign(
-            path: path, campaign: campaign, locations: locations(reader), unread: unread, isRight: !collector.hasErrors)
-        return (source, collector.diagnostics)
+            path: path, campaign: campaign, locations: locations(reader), unread: unread,
+            withoutFeedback: withoutFeedback.diagnostics, isRight: !collector.hasErrors)
+        return Draft(source: source, diagnostics: collector.diagnostics)
     }
 
-    private static func build(_ reader: ObjectReader) -> (Campaign, unread: Set<String>) {
+    private static func build(
+        _ reader: ObjectReader, _ withoutFeedback: DiagnosticCollector
+    ) -> (Campaign, unread: Set<String>) {
         let name = reader[CampaignKeys.name]
         let topic = reader[CampaignKeys.topic]
         let pushType = reader[CampaignKeys.pushType]
@@ -105,8 +135,8 @@ package enum CampaignFile {
             ("campaign", name != nil), ("topic", topic != nil), ("push_type", pushType != nil),
             ("template", template != nil), ("variables", variables != nil),
         ])
-        StageRules.check(campaign, reader)
-        BestHourRules.check(campaign, reader)
+        StageRules.check(campaign, reader, withoutFeedback)
+        BestHourRules.check(campaign, reader, withoutFeedback)
         FeedTriggerRules.check(campaign, reader, knowsVariables: !unread.contains("variables"))
         if reader.lacks(CampaignKeys.shape.oneOf) {
             reader.collector.error(
@@ -199,7 +229,7 @@ package struct CampaignFolder: Sendable {
 
     /// Returns the campaign of one file, or its readable part, with no diagnostics.
     package func source(path: String) -> LocatedCampaign? {
-        CampaignFile.loadDraft(path: path, unsaved: drafts[path]).0
+        CampaignFile.loadDraft(path: path, unsaved: drafts[path], usualFeedback: usualFeedback).0
     }
 
     /// Reads a campaign as ``loadWhole(path:)`` does, and omits the templates of variants.
@@ -210,8 +240,7 @@ package struct CampaignFolder: Sendable {
 
     /// Reads a campaign file and every template that it names. Checks each file alone and all files together.
     package func loadWhole(path: String) -> LoadedCampaign {
-        let (read, own) = CampaignFile.loadDraft(path: path, unsaved: drafts[path])
-        let source = read.map(withUsualFeedback)
+        let (source, own) = CampaignFile.loadDraft(path: path, unsaved: drafts[path], usualFeedback: usualFeedback)
         var loaded = LoadedCampaign(source: source, diagnostics: own)
         guard let source else { return loaded }
         loaded.diagnostics += fileNameCheck(source)
@@ -236,16 +265,6 @@ package struct CampaignFolder: Sendable {
         guard templates.count == names.count, hasRightTemplates, source.unread.isEmpty else { return loaded }
         loaded.content = CampaignContent(source.campaign, templates.map(\.template))
         return loaded
-    }
-
-    /// Gives a campaign the usual feedback of its app, unless the file has the key or the app cannot report about the
-    /// campaign's pushes.
-    private func withUsualFeedback(_ source: LocatedCampaign) -> LocatedCampaign {
-        var source = source
-        if source.locations["feedback"] == nil, source.campaign.pushType.canHaveFeedback {
-            source.campaign.feedback = usualFeedback[source.campaign.topic]
-        }
-        return source
     }
 
     /// A key of the campaign file that names a template.

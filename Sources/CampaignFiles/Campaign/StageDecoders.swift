@@ -157,8 +157,9 @@ enum StageRules {
         return stages.dropLast() + [deciding] + stages.suffix(1)
     }
 
-    static func check(_ campaign: Campaign, _ reader: ObjectReader) {
-        checkFeedback(campaign, reader)
+    /// - Parameter withoutFeedback: gets the errors of a campaign without feedback.
+    static func check(_ campaign: Campaign, _ reader: ObjectReader, _ withoutFeedback: DiagnosticCollector) {
+        checkFeedback(campaign, reader, withoutFeedback)
         guard let stages = campaign.stages, let location = reader.keyLocation("stages") ?? reader.keyLocation("decide")
         else { return }
         let hold = stages.reduce(Duration.zero) { $0 + ($1.hold ?? .zero) }
@@ -170,12 +171,12 @@ enum StageRules {
     }
 
     /// Checks that the app reports what the stages ask for.
-    private static func checkFeedback(_ campaign: Campaign, _ reader: ObjectReader) {
+    private static func checkFeedback(
+        _ campaign: Campaign, _ reader: ObjectReader, _ withoutFeedback: DiagnosticCollector
+    ) {
         let stages = campaign.stages ?? []
-        if campaign.feedback == nil, stages.contains(where: { $0.opensAtLeastPercent != nil }),
-            let location = reader.keyLocation("stages")
-        {
-            reader.collector.error(
+        if stages.contains(where: { $0.opensAtLeastPercent != nil }), let location = reader.keyLocation("stages") {
+            withoutFeedback.error(
                 "opens_at_least needs the app's reports of opens", "add feedback: true", at: location)
         }
         guard let location = reader.keyLocation("decide") else { return }
@@ -186,13 +187,13 @@ enum StageRules {
         }
         guard let rule = stages.lazy.compactMap(\.decides).first else { return }
         switch rule.by {
-        case .opens where campaign.feedback == nil:
-            reader.collector.error("decide needs the app's reports of opens", "add feedback: true", at: location)
+        case .opens:
+            withoutFeedback.error("decide needs the app's reports of opens", "add feedback: true", at: location)
         case .conversion where campaign.conversion == nil:
             reader.collector.error(
                 "decide compares conversions, but the campaign names none",
                 "add conversion, for example conversion: {event: played_episode}", at: location)
-        case .opens, .conversion: break
+        case .conversion: break
         }
         let shares = stages.reduce(0.0) { sum, stage in
             if case .share(let percent) = stage.members { sum + percent } else { sum }

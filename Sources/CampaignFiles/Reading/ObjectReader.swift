@@ -149,12 +149,7 @@ final class DiagnosticCollector {
     var isFull: Bool { collected.count > Self.diagnosticsMax }
 
     /// The problems in the order of the file.
-    var diagnostics: [Diagnostic] {
-        collected.enumerated().sorted { left, right in
-            (left.element.line, left.element.column, left.offset)
-                < (right.element.line, right.element.column, right.offset)
-        }.map(\.element)
-    }
+    var diagnostics: [Diagnostic] { collected.inOrderOfFile }
 
     private func add(
         _ severity: Diagnostic.Severity, _ what: String, _ advice: String, at location: SourceLocation,
@@ -198,5 +193,15 @@ package struct SourceLocation: Hashable, Sendable {
         self.line = line
         self.column = column
         self.source = source
+    }
+}
+
+extension [Diagnostic] {
+    /// The problems of one file, in the order of their places in it.
+    var inOrderOfFile: [Diagnostic] {
+        enumerated().sorted { left, right in
+            (left.element.line, left.element.column, left.offset)
+                < (right.element.line, right.element.column, right.offset)
+        }.map(\.element)
     }
 }
