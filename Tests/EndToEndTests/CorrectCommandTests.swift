@@ -70,6 +70,36 @@ import Testing
         }
     }
 
+    /// The notification on the screen is then the correction's, and so is a tap on it.
+    @Test func `a correction carries references of its own, and a recall none`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 5)
+            let campaign = try place.folder.read("campaigns/warning.yaml")
+            try place.folder.write(campaign + "feedback: true\n", to: "campaigns/warning.yaml")
+            #expect(try place.fanfare("run", "warning", "--yes").status == 0)
+            let corrected = try place.fanfare("correct", "warning", "--yes")
+            try #require(corrected.status == 0, "\(corrected.errors)")
+            func references(_ body: String) -> [String] {
+                place.simulator.devices().devicesByPayload.keys.filter { $0.contains(body) }
+                    .compactMap { $0.firstMatch(of: /"fanfare":\{"r":"([^"]+)"\}/).map { String($0.1) } }
+            }
+            let found = references("There is no tsunami, today")
+            #expect(Set(found).count == 5, "\(place.simulator.devices().devicesByPayload)")
+            let lines = found.enumerated().map { number, reference in
+                #"{"id":"00000000-0000-4000-8000-00000000000\#(number)","type":"opened","ref":"\#(reference)"}"#
+            }
+            try place.folder.write(lines.joined(separator: "\n") + "\n", to: "opens.jsonl")
+            let read = try place.fanfare("events", "import", "opens.jsonl")
+            #expect(read.output.contains("5 recorded"), "\(read.output) \(read.errors)")
+            #expect(try place.fanfare("report", "2").output.contains("(5 of 5 accepted)"))
+            #expect(try place.fanfare("report", "1").output.contains("(0 of 5 accepted)"))
+            let recalled = try place.fanfare("recall", "1", "--yes")
+            #expect(recalled.status == 0, "\(recalled.errors)")
+            let silent = place.simulator.devices().devicesByPayload.keys.filter { $0.contains("recall") }
+            #expect(silent.allSatisfy { !$0.contains("fanfare") }, "\(silent)")
+        }
+    }
+
     @Test func `a text that was corrected in the template's file is sent without further words`() async throws {
         try await OwnThread.run {
             let place = try place(devices: 5)

@@ -73,7 +73,9 @@ package struct CampaignCheck {
         let definition = RunDefinition(
             campaign: campaign, template: content.template, variantTemplates: content.variantTemplates,
             variables: variables, plannedAt: Timestamp(milliseconds: 0))
-        diagnostics += FeedbackCheck.problems(campaign, [content.template] + content.variantTemplates.values, path)
+        diagnostics += FeedbackCheck.problems(
+            campaign,
+            [content.template] + content.variantTemplates.values + [content.correction].compactMap(\.self), path)
         do {
             if let correction = content.correction {
                 var corrected = definition

@@ -13,7 +13,7 @@ enum FeedbackCheck {
                     advice: "remove feedback; apps can report only about alert and background pushes"))
         }
         for template in templates {
-            if template.custom.contains(where: { $0.key == CampaignFeedback.payloadKey }) {
+            if hasOwnKey(template) {
                 problems.append(
                     Diagnostic(
                         path: path,
@@ -29,5 +29,10 @@ enum FeedbackCheck {
             }
         }
         return problems
+    }
+
+    /// Returns whether the template itself has the key of the payload that holds the reference.
+    static func hasOwnKey(_ template: Template) -> Bool {
+        template.custom.contains { $0.key == CampaignFeedback.payloadKey }
     }
 }

@@ -107,6 +107,9 @@ package struct CorrectRun: Sendable {
         let name = try templateName(order, run)
         let (template, files) = try load(name, sees)
         campaign.template = name
+        // A tap on the new text counts for the correction. An urgent correction is not refused for a template whose own
+        // key is in the way of the reference.
+        if !FeedbackCheck.hasOwnKey(template) { campaign.feedback = run.definition.campaign.feedback }
         return Draft(campaign: campaign, template: template, files: files, reached: reached)
     }
 
