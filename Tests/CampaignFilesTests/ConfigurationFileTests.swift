@@ -323,6 +323,27 @@ struct ConfigurationFileTests {
     }
 }
 
+/// Variables of one app.
+struct AppVariableTests {
+    @Test(arguments: [
+        ("FANFARE_APPS_0_TOPCI", "did you mean FANFARE_APPS_0_TOPIC?"),
+        ("FANFARE_APPS_0_ZZZZZZZZZZ", "FANFARE_APPS_0_KEY_PATH, FANFARE_APPS_0_KEYS_..., "),
+        ("FANFARE_ZZZZZZZZZZZ", "FANFARE_APPS_0_KEY_PATH and the other keys of an app"),
+    ])
+    func `a wrong variable names those that there are`(name: String, words: String) {
+        let text = """
+            store: s
+            campaigns: c
+            templates: t
+            apps:
+              - {topic: com.example.a, team_id: AAAAAAAAAA, key_id: BBBBBBBBBB, key_path: k.p8}
+            """
+        let (_, diagnostics) = ConfigurationFile.read(text: text, path: "f.yaml", environment: [name: "x"])
+        let said = diagnostics.map(\.description)
+        #expect(said.contains { $0.hasPrefix("\(name): warning") && $0.contains(words) }, "\(said)")
+    }
+}
+
 /// The declared shapes are what a schema is made from: each key must say what it means.
 struct ShapeTests {
     @Test(arguments: [CampaignKeys.shape, TemplateKeys.shape, ConfigurationKeys.shape])

@@ -1,6 +1,7 @@
 import APNsSimulator
 import Campaigns
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
@@ -161,6 +162,26 @@ import Testing
         let strange = try place.fanfare("doctor", "--network")
         #expect(strange.status == 69, "\(strange.output)")
         #expect(strange.output.contains("cannot be trusted"))
+    }
+
+    @Test func `a server of the store that is away, and a file that is locked, are said as such`() throws {
+        let port = try ClosedPort()
+        let place = try Installation(devices: 1, store: "postgres://anna@127.0.0.1:\(port.number)/d")
+        let away = try place.fanfare("doctor", "--json")
+        #expect(away.status == 69, "\(away.output)")
+        #expect(try Report(away).states("store") == ["wrong"])
+
+        let other = try Installation(devices: 1)
+        try other.importDevices()
+        let queue = try DatabaseQueue(path: other.folder.file("fanfare.sqlite"))
+        let locked = try queue.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA journal_mode = DELETE")
+            try db.execute(sql: "BEGIN EXCLUSIVE")
+            defer { try? db.execute(sql: "ROLLBACK") }
+            return try Report(try other.fanfare("doctor", "--json"))
+        }
+        #expect(locked.messages("store").contains { $0.contains("`fuser -v ") }, "\(locked.messages("store"))")
+        try queue.close()
     }
 
     /// A key that signs may still be another team's, or none that APNs knows.

@@ -106,6 +106,19 @@ import Testing
         }
     }
 
+    @Test func `a run that no timer began is named, and not continued`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let program = try RunningProgram(["run", "note", "--occurrence", "a", "--yes"], in: place.folder)
+            try program.wait { place.simulator.counts().requests > 20 }
+            let left = try Program.run(["run", "note", "--unfinished", "--yes"], in: place.folder)
+            #expect(left.status == 0 && left.errors.contains("run 1, occurrence a, is running"), "\(left.errors)")
+            #expect(!left.errors.contains("has no unfinished run"), "\(left.errors)")
+            program.signal(SIGKILL)
+            _ = try program.finish()
+        }
+    }
+
     @Test func `the zone of the machine names the day, and one name is enough`() async throws {
         try await OwnThread.run {
             let place = try place()

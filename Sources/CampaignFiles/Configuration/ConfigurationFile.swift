@@ -91,8 +91,10 @@ package enum ConfigurationFile {
         let known = [
             "FANFARE_CAMPAIGNS", "FANFARE_CONFIG", "FANFARE_HTTP_LISTEN", "FANFARE_LOG_FORMAT", "FANFARE_LOG_LEVEL",
             "FANFARE_RETENTION_OUTCOMES", "FANFARE_STORE", "FANFARE_TEMPLATES", "FANFARE_TRANSPORT",
+            "FANFARE_APPS_0_KEY_PATH and the other keys of an app",
         ]
         for name in unused.sorted() {
+            let known = overlay.beside(name) ?? known
             let nearest = Suggestion.nearest(
                 to: String(name.dropFirst(8)), among: known.map { String($0.dropFirst(8)) })
             collector.warning(
@@ -118,6 +120,8 @@ struct EnvironmentOverlay {
 
     let environment: [String: String]
     private(set) var used: Set<String> = []
+    /// The names that can be set for an element of a list, by the element's prefix.
+    private var offered: [String: [String]] = [:]
 
     init(_ environment: [String: String]) {
         self.environment = environment.filter { $0.key.hasPrefix("\(Self.prefix)_") && !$0.value.isEmpty }
@@ -164,12 +168,31 @@ struct EnvironmentOverlay {
             elements = own
         }
         for index in elements.indices {
+            offer(element, prefix: "\(name)_\(index)")
             elements[index] = apply(element, to: elements[index], prefix: "\(name)_\(index)") ?? elements[index]
         }
-        while let added = apply(element, to: nil, prefix: "\(name)_\(elements.count)") { elements.append(added) }
+        offer(element, prefix: "\(name)_\(elements.count)")
+        while let added = apply(element, to: nil, prefix: "\(name)_\(elements.count)") {
+            elements.append(added)
+            offer(element, prefix: "\(name)_\(elements.count)")
+        }
         guard node != nil || !elements.isEmpty else { return nil }
         return FileNode(
             content: .list(elements), location: node?.location ?? SourceLocation(source: name), isPlain: false)
+    }
+
+    /// Returns the names that can be set for the same element of a list. `nil` if the name belongs to no element.
+    func beside(_ name: String) -> [String]? {
+        offered.filter { name.hasPrefix("\($0.key)_") }.max { $0.key.count < $1.key.count }?.value
+    }
+
+    private mutating func offer(_ element: ObjectShape, prefix: String) {
+        guard hasVariable(under: prefix) else { return }
+        offered[prefix] = element.keys.map { key in
+            let name = "\(prefix)_\(key.name.uppercased())"
+            if case .object = key.value { return "\(name)_..." }
+            return name
+        }
     }
 
     private func hasVariable(under prefix: String) -> Bool {

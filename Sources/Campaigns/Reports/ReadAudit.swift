@@ -14,9 +14,15 @@ package struct ReadAudit: Sendable {
 
     /// Returns the latest `limit` events, oldest first.
     ///
-    /// - Parameter run: `nil` for the events of the whole store.
-    package func events(of run: Run?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
-        try await store.events(run: run?.id, since: since, limit: limit)
+    /// - Parameters:
+    ///   - run: `nil` for the events of the whole store.
+    ///   - kind: `nil` for the events of all kinds.
+    package func events(
+        of run: Run?, kind: EventKind? = nil, since: Timestamp?, limit: Int
+    ) async throws -> [StoreEvent] {
+        guard let kind else { return try await store.events(run: run?.id, since: since, limit: limit) }
+        let filter = EventFilter(run: run?.id, kind: kind.rawValue, since: since)
+        return try await store.events(filter, before: nil, limit: limit).events.reversed()
     }
 
     /// Returns the latest events of a run, oldest first.

@@ -108,6 +108,11 @@ package struct StartCampaign: Sendable {
         try await starting.unfinished(of: campaign, occurrence: occurrence)
     }
 
+    /// Returns the latest unfinished run of a campaign, however it was started.
+    package func latestUnfinished(of campaign: String) async throws -> Run? {
+        try await starting.latestUnfinished(of: campaign)
+    }
+
     /// Records a scheduled occurrence that is found too late as missed, and returns its run. Returns `nil` if the
     /// occurrence may be sent.
     package func missed(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run? {

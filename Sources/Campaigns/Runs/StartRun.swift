@@ -128,6 +128,12 @@ package struct StartRun: Sendable {
             occurrence: occurrence)
     }
 
+    /// Returns the latest unfinished run of a campaign, however it was started.
+    package func latestUnfinished(of campaign: String) async throws -> Run? {
+        let filter = RunFilter(campaign: campaign, states: Set(RunState.unfinished))
+        return try await store.runs(filter, before: nil, limit: 1).first
+    }
+
     /// Counts the devices that a run would be sent to if it started now.
     ///
     /// - Parameter counted: the audience, if the caller has counted it already.

@@ -229,7 +229,7 @@ package struct DiagnoseInstallation: Sendable {
             for environment in PushEnvironment.allCases where app.credential.environments.contains(environment) {
                 let found = await probes.reach(app, environment, configuration.store)
                 let text = "\(app.topic), \(environment.rawValue): \(found.endpoint) \(found.summary)"
-                findings.append(found.isWell ? .ok(.network, text) : .wrong(.network, text))
+                findings.append(found.isWell ? .ok(.network, text) : .wrong(.network, text, isOutage: true))
                 if var answer = found.credential {
                     let name = app.credential.name(in: environment) ?? app.topic
                     answer.message = "\(app.topic), \(environment.rawValue): \(name): \(answer.message)"
@@ -306,10 +306,17 @@ package struct Finding: Codable, Hashable, Sendable {
         case skipped
     }
 
+    /// `isOutage` is no part of the shape.
+    private enum CodingKeys: String, CodingKey {
+        case check, state, message
+    }
+
     package var check: Check
     package var state: State
     /// The facts and, if there is a problem, what to do.
     package var message: String
+    /// Whether a server cannot be reached, so that the same command may find nothing wrong later.
+    package var isOutage = false
 
     package static func ok(_ check: Check, _ message: String) -> Finding {
         Finding(check: check, state: .ok, message: message)
@@ -317,8 +324,8 @@ package struct Finding: Codable, Hashable, Sendable {
     package static func warning(_ check: Check, _ message: String) -> Finding {
         Finding(check: check, state: .warning, message: message)
     }
-    package static func wrong(_ check: Check, _ message: String) -> Finding {
-        Finding(check: check, state: .wrong, message: message)
+    package static func wrong(_ check: Check, _ message: String, isOutage: Bool = false) -> Finding {
+        Finding(check: check, state: .wrong, message: message, isOutage: isOutage)
     }
     package static func skipped(_ check: Check, _ message: String) -> Finding {
         Finding(check: check, state: .skipped, message: message)
@@ -346,9 +353,9 @@ package struct DiagnosisResult: Codable, Hashable, Sendable {
         isWell = !checks.contains { $0.state == .wrong }
     }
 
-    /// `nil` if nothing is wrong. `unavailable` if only the connection to APNs is wrong.
+    /// `nil` if nothing is wrong. `unavailable` if only connections to APNs or to the server of the store are wrong.
     package var failure: Failure.Kind? {
         if isWell { return nil }
-        return checks.contains { $0.state == .wrong && $0.check != .network } ? .configuration : .unavailable
+        return checks.contains { $0.state == .wrong && !$0.isOutage } ? .configuration : .unavailable
     }
 }

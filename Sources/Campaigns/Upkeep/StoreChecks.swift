@@ -63,15 +63,38 @@ struct StoreChecks {
                 .map { "\($0.value) \($0.key.rawValue)" }.sorted().joined(separator: ", ")
             let summary = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
             let obstacle = try await store.audienceSQLObstacle()
-            return [.ok(.store, summary)]
+            return [.ok(.store, summary)] + (try await restore(of: opened.store))
                 + [obstacle].compactMap(\.self).map { .warning(.store, "audience_sql: \($0)") }
                 + missingTokens(try await opened.store.accessTokens())
                 + (try await server(of: store)) + [try await daemon(opened.senders, store)]
         } catch StoreError.noStore where StoreAddress(address).isURL {
             return [missing]
         } catch {
-            return Finding.sentences(of: error).map { .wrong(.store, $0) }
+            let isOutage = Failure(error)?.kind == .unavailable
+            return Finding.sentences(of: error).map { .wrong(.store, $0 + hint(about: error), isOutage: isOutage) }
         }
+    }
+
+    private func hint(about error: any Error) -> String {
+        guard case StoreError.busy = error, !StoreAddress(address).isURL else { return "" }
+        return "; `fuser -v \(path)` shows the process that locks it"
+    }
+
+    /// Tells of the time that the store lost in a restore, and warns of runs that wait because of it.
+    private func restore(of store: any StoreUpkeep & RunLog) async throws -> [Finding] {
+        let gap = try await store.restoreGap()
+        let waiting = try await store.haltedRuns().filter { $0.halt == .restored }.map { "\($0.id)" }
+        let lost = gap.map {
+            "the store is a backup from \($0.madeAt.iso8601), restored at \($0.restoredAt.iso8601), and lacks what was "
+                + "sent in between"
+        }
+        guard !waiting.isEmpty else { return lost.map { [.ok(.store, $0)] } ?? [] }
+        return [
+            .warning(
+                .store,
+                (lost.map { "\($0); " } ?? "") + "paused as restored: \(waiting.joined(separator: ", ")); check what "
+                    + "was sent, then `fanfare resume RUN` or `fanfare cancel RUN` for each")
+        ]
     }
 
     /// Whether `people` names any access token.

@@ -18,7 +18,8 @@ struct DoctorCommand: AsyncParsableCommand {
             what to do; changes nothing, and connects only to the server of a PostgreSQL store, unless --network is \
             given. The output holds no secrets: attach it to a support request. Run the command as root on a machine \
             with the service: it then checks the keys, and everything that the service's user must be able to read and \
-            write. Exit codes: 0 nothing is wrong; 69 APNs cannot be reached; 78 something else is wrong.
+            write. Exit codes: 0 nothing is wrong; 69 APNs, or the server of the store, cannot be \
+            reached; 78 something else is wrong.
             """)
 
     @OptionGroup var settings: Settings

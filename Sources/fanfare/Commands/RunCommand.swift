@@ -154,7 +154,7 @@ struct RunCommand: AsyncParsableCommand {
             late = try await goOn(with: run, session)
             guard late != nil else { return }
         }
-        guard !unfinished else { return Console.note("\(given.campaign.name) has no unfinished run") }
+        guard !unfinished else { return try await noteNothingLeft(of: given.campaign.name, session) }
         if let occurrenceBy {
             try await nameLateRuns(of: given.campaign.name, session)
             try await TimerOccurrence.requireKnown(
@@ -163,6 +163,17 @@ struct RunCommand: AsyncParsableCommand {
         try await start(given, files, session)
         // This call found the run late, so fail to alert a person. The next call reports it only on standard error.
         if let late { throw late }
+    }
+
+    /// Says that no run of a timer is left, and names an unfinished run that this option does not continue.
+    private func noteNothingLeft(of campaign: String, _ session: Session) async throws {
+        guard let other = try await session.useCases.start.latestUnfinished(of: campaign) else {
+            return Console.note("\(campaign) has no unfinished run")
+        }
+        Console.note(
+            "\(campaign) has no run that --occurrence-by left unfinished; run \(other.id), occurrence "
+                + "\(other.occurrence), is \(other.state.rawValue), and --unfinished does not continue it: see `fanfare "
+                + "status \(other.id)`")
     }
 
     private func nameLateRuns(of campaign: String, _ session: Session) async throws {

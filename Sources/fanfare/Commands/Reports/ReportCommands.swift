@@ -128,12 +128,20 @@ struct AuditCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: "A run's number, or a campaign's name for its latest run (default: everything).") var run: String?
+    @Option(help: "Only entries of this kind, such as run_paused; `fanfare guide` lists the kinds.") var kind: String?
     @Option(help: "Only entries since this moment: a date, a time or an age (7d).") var since: String?
     @Option(help: "The maximum number of entries, latest first.") var limit = 200
     @Flag(help: "Print as JSON.") var json = false
 
     func validate() throws {
         guard limit > 0 else { throw ValidationError("--limit must be at least 1") }
+        if let kind, EventKind(rawValue: kind) == nil {
+            let kinds = EventKind.allCases.map(\.rawValue)
+            let advice =
+                Suggestion.nearest(to: kind, among: kinds).map { "did you mean \($0)?" }
+                ?? "known are \(kinds.joined(separator: ", "))"
+            throw ValidationError("--kind \(kind): no such kind; \(advice)")
+        }
     }
 
     func run() async throws {
@@ -146,7 +154,8 @@ struct AuditCommand: AsyncParsableCommand {
         }
         var found: Run?
         if let run { found = try await session.useCases.run(run) }
-        let events = try await session.useCases.audit.events(of: found, since: since, limit: limit)
+        let events = try await session.useCases.audit.events(
+            of: found, kind: kind.flatMap(EventKind.init), since: since, limit: limit)
         if json { return Console.print(try ResultJSON.text(events.map(EventResult.init))) }
         Console.print(
             events.isEmpty ? "no entries" : events.flatMap(AuditPage.lines).joined(separator: "\n"))
