@@ -69,6 +69,46 @@ import Testing
         }
     }
 
+    /// A person who approves cannot know that the stage went out after the backup.
+    @Test func `approves no stage before a person has confirmed the gap`() async throws {
+        try await OwnThread.run {
+            let place = try Installation(devices: 100)
+            try place.importDevices()
+            try place.folder.write(
+                "template: note\nalert: {en: {body: Hello}}\ndefault_locale: en\n", to: "templates/note.yaml")
+            let seeds = "seeds: 'installation_id = \"install-1\"'"
+            try place.folder.write(
+                "campaign: note\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\naudience: everyone\n"
+                    + "expires_after: 24h\nstages: [{\(seeds)}, {rest: true, needs: approval}]\n",
+                to: "campaigns/note.yaml")
+            let run = try place.fanfare("run", "note", "--occurrence", "a", "--yes")
+            try #require(run.errors.contains("fanfare approve 1 --stage 2"), "\(run.errors)")
+            #expect(try place.fanfare("backup", "b.sqlite").status == 0)
+            #expect(try place.fanfare("approve", "1", "--stage", "2").status == 0)
+            #expect(try place.fanfare("run", "note", "--occurrence", "a").status == 0)
+            let sent = place.simulator.log().count
+            let restored = try place.fanfare("restore", "b.sqlite", "--yes")
+            #expect(restored.errors.contains("waits for that person again after `resume`"), "\(restored.errors)")
+            let refused = try place.fanfare("approve", "1", "--stage", "2")
+            #expect(refused.status == 76 && refused.errors.contains("the store is a backup from"), "\(refused.errors)")
+            let doctor = try place.fanfare("doctor")
+            #expect(doctor.output.contains("paused as restored: 1"), "\(doctor.output)")
+            let confirmed = try place.fanfare("resume", "1")
+            #expect(confirmed.status == 76 && confirmed.errors.contains("is unknown"), "\(confirmed.errors)")
+            for words in [["status", "1"], ["approvals"]] {
+                let shown = try place.fanfare(words)
+                #expect(shown.output.contains("the run comes from a backup"), "\(shown.output)")
+            }
+            let audit = try place.fanfare("audit", "--kind", "restore_confirmed")
+            #expect(audit.output.matches(of: /restore_confirmed/).count == 1, "\(audit.output)")
+            #expect(place.simulator.log().count == sent)
+            #expect(try place.fanfare("approve", "1", "--stage", "2").status == 0)
+            #expect(try place.fanfare("run", "note", "--occurrence", "a").status == 0)
+            #expect(place.simulator.log().count > sent)
+            #expect(try place.fanfare("audit", "--kind", "restored").status == 64)
+        }
+    }
+
     @Test func `that is damaged, or no store, changes nothing`() throws {
         let place = try Installation()
         try place.importDevices()

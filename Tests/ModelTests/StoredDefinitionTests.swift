@@ -77,7 +77,7 @@ struct `Stored words and numbers` {
                 Self.words(EventKind.self),
                 "run_created run_claimed run_recovered run_scheduled run_running run_paused run_finished run_cancelled "
                     + "run_failed run_missed run_late run_stage sending_stopped stop_lifted run_stopped guard_overridden files_read feed_held clock_stepped webhook_given_up devices_imported "
-                    + "devices_exported devices_pruned feedback_imported outcomes_pruned backed_up store_restored store_moved token_created token_revoked token_changed person_invited person_joined key_uploaded configuration_changed segment_defined "
+                    + "devices_exported devices_pruned feedback_imported outcomes_pruned backed_up store_restored restore_confirmed store_moved token_created token_revoked token_changed person_invited person_joined key_uploaded configuration_changed segment_defined "
                     + "segment_changed segment_removed device_removed file_written file_deleted change_held change_released change_rejected signed_in signed_out sign_in_refused approval_requested plan_signed "
                     + "plan_rejected approval_withdrawn approval_used glass_broken values_given values_removed"
             ),

@@ -93,6 +93,9 @@ package struct ControlRun: Sendable {
         guard let run = try await store.run(id) else { return Failure(.notFound, "run \(id) no longer exists") }
         let records = try await store.stages(of: id)
         let waiting = records.first { $0.openedAt == nil }
+        if run.state == .paused, run.halt == .restored {
+            return Failure(.halted, "run \(id) was not approved: \(run.stateReason ?? "it comes from a backup")")
+        }
         guard run.state == .paused, run.halt == .approval, let waiting else {
             return Failure(
                 .invalidData,

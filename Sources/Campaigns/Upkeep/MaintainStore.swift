@@ -40,7 +40,8 @@ package struct MaintainStore: Sendable {
             .configuration,
             "\(server) must be restored with the server's own tools, and Fanfare then cannot detect the restore: stop "
                 + "every sender, restore with pg_restore, run `fanfare stop --all --reason restored`, cancel or pause "
-                + "the open runs, and only then lift the stop and start the senders")
+                + "the open runs, also those that wait for an approval, and only then lift the stop and start the senders"
+        )
     }
 
     /// Throws for a store that only its server can copy. The failure names the command that does.

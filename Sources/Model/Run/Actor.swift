@@ -112,6 +112,9 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case backedUp = "backed_up"
     /// A restored backup was opened for the first time. Its unfinished runs are paused.
     case storeRestored = "store_restored"
+    /// A person resumed a run of a restored backup, and knows that the store lacks what the run sent since. The run
+    /// waits as it did in the backup.
+    case restoreConfirmed = "restore_confirmed"
     /// A move of the store to another location began.
     case storeMoved = "store_moved"
     case tokenCreated = "token_created"

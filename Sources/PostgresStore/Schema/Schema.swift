@@ -12,6 +12,7 @@ enum Schema {
         ApprovalNoteSchema.sql(.postgres), InvitationSchema.sql(.postgres) + OccurrenceValueSchema.sql(.postgres),
         FeedbackSchema.sql(.postgres), InstallationSecretSchema.sql(.postgres) + FeedbackViewSchema.sql(.postgres),
         WaitingFeedbackSchema.sql(.postgres), LeaseStorageSchema.sql,
+        RestoredRunSchema.sql(.postgres),
     ]
 
     static var version: Int { migrations.count }

@@ -99,6 +99,9 @@ extension RelationalStore {
             // The cancellation is already recorded. If the run's owner is dead, the caller ends the run.
             if current.state == .cancelled, state == .cancelled { return !isHeld }
             let change = RunStateChange(db, run, now: now)
+            if state == .running, current.halt == .restored, try change.confirmRestore(by: actor, reason) {
+                return false
+            }
             let pausedBy = state == .paused ? actor.name : nil
             // Keep the original halt reason, even if a person pauses the run later.
             let halt = state == .paused ? current.halt.flatMap { $0.outlastsPause ? $0 : nil } : nil

@@ -1,5 +1,5 @@
 package import Model
-import Store
+package import Store
 
 /// A state change of a run and its effect on the deliveries. The transaction has locked the run; see ``RunOwner``.
 package struct RunStateChange<Session: SQLSession> {
@@ -43,13 +43,21 @@ package struct RunStateChange<Session: SQLSession> {
         try db.ended(run: run)
     }
 
-    /// Records and announces the state, but does not change the deliveries.
+    /// Records and announces the state, but does not change the deliveries. The reason of a pause that a person ends
+    /// also says that the run comes from a restored backup, if it does.
     package func note(
         _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
     ) throws {
-        let haltedBefore =
-            try db.first("SELECT halted_at FROM run WHERE id = $1", run) { try $0.timestampOrNil(0) } ?? nil
+        let known = try db.first("SELECT halted_at, restored FROM run WHERE id = $1", run) { row in
+            (haltedAt: try row.timestampOrNil(0), restored: try row.textOrNil(1))
+        }
+        let haltedBefore = known?.haltedAt
         let isAutomatic = HaltRetry.isAutomatic(state, halt, pausedBy: pausedBy)
+        var reason = reason
+        if state == .paused, !isAutomatic, halt != .restored, let restored = known?.restored {
+            let restored: RestoredRun = try StoredJSON.value(restored)
+            reason = restored.reason(reason)
+        }
         try db.execute(
             """
             UPDATE run SET state = $2, state_reason = $3, paused_by = $4, halt = $5, halted_at = $6 WHERE id = $1
@@ -58,6 +66,35 @@ package struct RunStateChange<Session: SQLSession> {
         // Announce only the first automatic pause of a series, not the pauses after later failed attempts.
         if isAutomatic, haltedBefore != nil { return }
         try Outbox.add(state, halt: halt, of: run, reason: reason, pausedBy: pausedBy, event: event, now: now, db)
+    }
+
+    /// What a restore recorded of the run. `nil` if the run was not open in a restored backup.
+    package func restored() throws -> RestoredRun? {
+        let text = try db.first("SELECT restored FROM run WHERE id = $1", run) { try $0.textOrNil(0) } ?? nil
+        return try text.map { try StoredJSON.value($0) }
+    }
+
+    private func write(_ restored: RestoredRun) throws {
+        try db.execute("UPDATE run SET restored = $2 WHERE id = $1", run, try StoredJSON.text(restored))
+    }
+
+    /// Pauses an open run of a restored backup until a person confirms the gap.
+    package func hold(_ found: Run, _ policy: RestorePolicy, by actor: Actor) throws {
+        guard let hold = policy.hold(found, known: try restored()) else { return }
+        try write(hold.restored)
+        try note(.paused, reason: hold.reason, actor: actor, halt: .restored)
+    }
+
+    /// Records that a person knows of the gap, and returns the run to the pause that it had in the backup. Returns
+    /// `false` if the run had none, so that it continues.
+    func confirmRestore(by actor: Actor, _ reason: String?) throws -> Bool {
+        guard var restored = try restored(), let earlier = restored.earlier else { return false }
+        restored.earlier = nil
+        try write(restored)
+        try db.record(.restoreConfirmed, run: run, by: actor, restored.reason(reason), now: now)
+        try note(
+            .paused, reason: earlier.reason, actor: actor, pausedBy: earlier.pausedBy, halt: earlier.halt)
+        return true
     }
 
     /// Sets deliveries in flight to unknown and pending deliveries to suppressed(cancelled).

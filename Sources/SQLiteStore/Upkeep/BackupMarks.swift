@@ -18,11 +18,10 @@ enum BackupMarks {
         try StoredFact.set(key, mark, db)
     }
 
-    /// Turns a copy into a store. Unfinished runs wait for a person. Occurrences that fell due since the copy was
-    /// made do not start automatically.
+    /// Turns a copy into a store. Every unfinished run waits until a person has confirmed the gap. Occurrences that
+    /// fell due since the copy was made do not start automatically.
     static func end(_ db: Database, now: Timestamp) throws -> RestoredStore? {
         guard let mark = try mark(db) else { return nil }
-        let policy = RestorePolicy(mark)
         let actor: Actor = "restore"
         let open = try RunRow.list(db, "WHERE state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id")
             .readable
@@ -44,10 +43,7 @@ enum BackupMarks {
         try EventLog.record(
             db, number: lastEvent + gap.leap(of: "event"), kind: .storeRestored, run: nil, actor: actor,
             detail: restored.summary, now: now)
-        for run in open {
-            guard let reason = policy.pauseReason(of: run) else { continue }
-            try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: .restored)
-        }
+        for run in open { try RunStateChange(db, run.id, now: now).hold(run, RestorePolicy(gap), by: actor) }
         try db.execute(
             sql: "UPDATE schedule_mark SET since = max(since, :now)", arguments: ["now": now.milliseconds])
         // Treat the next poll of each feed as its first one, so that the items in the feed start no run.

@@ -96,7 +96,7 @@ extension TransferTable {
             "reach": .integer, "reach_most": .integer, "reach_bound": .integer, "signed_segments": .text,
             "definition_hash": .integer,
             "definition": .text, "coalesce_key": .text, "has_timeline": .boolean,
-            "capped_since": .integer, "halted_at": .integer,
+            "capped_since": .integer, "halted_at": .integer, "restored": .text,
         ],
         // Each row holds a whole campaign.
         batchRows: 100)

@@ -43,27 +43,85 @@ package struct RestoreGap: Hashable, Sendable, Codable {
 /// What happens to a run that was open in a backup, when the backup becomes the store.
 ///
 /// The store does not know what was sent after the backup. A run that would continue automatically could send all of it
-/// twice, so it waits for a person.
+/// twice, so it waits for a person. A run that waits for a person already may have been continued after the backup.
+/// So a person confirms the gap first, and the run then waits as before.
 package struct RestorePolicy: Sendable {
-    let mark: BackupMark
+    private let gap: RestoreGap
 
-    package init(_ mark: BackupMark) { self.mark = mark }
+    package init(_ gap: RestoreGap) { self.gap = gap }
 
-    /// Returns the reason of the pause. `nil` for a run that waits for a person already.
-    package func pauseReason(of run: Run) -> String? {
-        switch run.state {
-        case .scheduled, .running: break
-        case .paused where run.isHaltedAutomatically: break
-        case .paused, .finished, .cancelled, .failed, .missed: return nil
+    /// Returns the pause of an open run, with its reason. `nil` for a run that nothing can continue.
+    ///
+    /// - Parameter known: what an earlier restore recorded of the run.
+    package func hold(_ run: Run, known: RestoredRun?) -> (restored: RestoredRun, reason: String)? {
+        guard !run.state.isFinal, run.halt != .grown else { return nil }
+        var gap = gap
+        if let known { gap.madeAt = min(known.gap.madeAt, gap.madeAt) }
+        var restored = RestoredRun(gap: gap)
+        if run.state == .paused, !run.isHaltedAutomatically {
+            restored.earlier =
+                run.halt == .restored
+                ? known?.earlier
+                : RestoredRun.Pause(halt: run.halt, pausedBy: run.pausedBy, reason: run.stateReason)
+        }
+        return (restored, reason(run, restored))
+    }
+
+    private func reason(_ run: Run, _ restored: RestoredRun) -> String {
+        let found =
+            "the store is a backup from \(restored.gap.madeAt.iso8601), and \(left(run)) may have gone out since"
+        let end = "`fanfare cancel \(run.id)` ends the run"
+        guard let earlier = restored.earlier else {
+            return "\(found); `fanfare resume \(run.id)` sends what was open in the backup, \(end)"
         }
         return
-            "the store is a backup from \(mark.madeAt.iso8601), and \(left(run)) may have gone out since; "
-            + "`fanfare resume \(run.id)` sends what was open in the backup, `fanfare cancel \(run.id)` ends the run"
+            "\(found); `fanfare resume \(run.id)` confirms this and sends nothing, \(end). After the confirmation the "
+            + "run waits as in the backup: \(earlier.summary)"
     }
 
     private func left(_ run: Run) -> String {
         let open = run.counts.pending + run.counts.leased
         return open == 0 ? "all of its deliveries" : "any of \(open.counted("delivery", "deliveries"))"
+    }
+}
+
+/// A run that was open in a restored backup.
+package struct RestoredRun: Hashable, Sendable, Codable {
+    /// A pause that only a person ends.
+    package struct Pause: Hashable, Sendable, Codable {
+        package var halt: RunHalt?
+        package var pausedBy: String?
+        package var reason: String?
+
+        package init(halt: RunHalt?, pausedBy: String?, reason: String?) {
+            self.halt = halt
+            self.pausedBy = pausedBy
+            self.reason = reason
+        }
+
+        /// `paused by anna: wrong link`.
+        package var summary: String {
+            let who = pausedBy.map { "paused by \($0)" } ?? halt.map { "paused, \($0.rawValue)" } ?? "paused"
+            return who + (reason.map { ": \($0)" } ?? "")
+        }
+    }
+
+    package var gap: RestoreGap
+    /// The pause that the run returns to when a person has confirmed the gap. `nil` if the run then continues.
+    package var earlier: Pause?
+
+    package init(gap: RestoreGap, earlier: Pause? = nil) {
+        self.gap = gap
+        self.earlier = earlier
+    }
+
+    /// Returns the reason of a later pause, so that the person who ends it knows of the gap.
+    package func reason(_ reason: String?) -> String {
+        let note =
+            "the run comes from a backup: what it sent between \(gap.madeAt.iso8601) and \(gap.restoredAt.iso8601) "
+            + "is unknown"
+        guard let reason else { return note }
+        return reason.contains(note) ? reason : "\(reason); \(note)"
     }
 }
 
@@ -104,8 +162,11 @@ package struct RestoredStore: Hashable, Sendable {
             case 1: "run \(names) was open then and is paused; see `fanfare status`, then resume or cancel it"
             default: "runs \(names) were open then and are paused; see `fanfare status`, then resume or cancel each"
             }
+        let waiting =
+            runs.isEmpty
+            ? "" : ". A run that waited for a person in the backup waits for that person again after `resume`"
         return
-            "this store is a backup from \(madeAt.iso8601) and lacks what was sent since: \(what). Occurrences "
+            "this store is a backup from \(madeAt.iso8601) and lacks what was sent since: \(what)\(waiting). Occurrences "
             + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures "
             + "must be requested again. Background pushes, and pushes under a frequency cap, wait until the whole "
             + "window of their budget or cap has passed since the restore, or are left out; `run --occurrence-by` "

@@ -16,7 +16,8 @@ struct RestoreCommand: AsyncParsableCommand {
             kept beside it as STORE.before-TIME. The restored store has the owner and the mode of the old one.
             Pushes sent after the backup are not in it. Runs that were open in the backup are paused as restored: see \
             `fanfare status`. Then `fanfare resume RUN` sends the deliveries open in the backup, and `fanfare cancel \
-            RUN` ends the run. Occurrences and feed items since the backup start no run. The same happens when a \
+            RUN` ends the run. For a run that waited for a person, the first `resume` confirms that you know this, \
+            and the run waits again. Occurrences and feed items since the backup start no run. The same happens when a \
             backup is put in place by other means and a command that writes, or the daemon, opens it.
             A store on PostgreSQL is restored by pg_restore: this command then says how, and exits with 78.
             """)

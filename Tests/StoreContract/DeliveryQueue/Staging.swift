@@ -1,5 +1,5 @@
-import Model
-import Store
+package import Model
+package import Store
 import Testing
 
 extension DeliveryQueueContract {
@@ -307,7 +307,7 @@ extension DeliveryQueueContract {
 
 extension DeliveryQueue where Self: RunLog & RunOwnership & DeviceRegistry {
     /// A frozen run over so many new devices.
-    func staged(
+    package func staged(
         _ devices: Int, _ stages: [Stage], name: String = "new-podcast",
         device: (inout DeviceRecord, Int) -> Void = { _, _ in }, run: (inout RunDefinition) -> Void = { _ in }
     ) async throws -> Int64 {
@@ -318,7 +318,7 @@ extension DeliveryQueue where Self: RunLog & RunOwnership & DeviceRegistry {
         return try await startRun(definition)
     }
 
-    func leaseStaged(
+    package func leaseStaged(
         _ run: Int64, now: Timestamp = noon, _ change: (inout LeaseRequest) -> Void = { _ in }
     ) async throws -> Lease {
         var request = LeaseRequest(run: run, environment: .production, limit: 1000, now: now, owner: "a")
@@ -333,7 +333,7 @@ extension DeliveryQueue where Self: RunLog & RunOwnership & DeviceRegistry {
     }
 
     /// Until all of the stage that is open is settled.
-    func sendStage(of run: Int64, _ settled: (Lease) -> [Settlement]) async throws {
+    package func sendStage(of run: Int64, _ settled: (Lease) -> [Settlement]) async throws {
         let size = try await stages(of: run)[0].size
         var sent = 0
         while sent < size {

@@ -94,7 +94,7 @@ struct RunPage: Sendable {
         if !run.state.isFinal, run.state != .paused, caller.role.may(.halt) { stopAddress = "/runs/\(run.id)/stop" }
         if caller.role.may(.run), CorrectRun.isOffered(for: run) { correctAddress = "/runs/\(run.id)/correction" }
         actions =
-            Self.actions(view, caller, sentTo: figures.pending)
+            Self.actions(view, caller, sentTo: figures.pending, isRestored: run.halt == .restored)
             + Self.recall(of: run, caller).map { $0.sending(to: figures.reached, RunFigures.reachedPlace) }
     }
 
@@ -111,7 +111,11 @@ struct RunPage: Sendable {
     }
 
     /// Returns the actions in order of need. People look first for the action that stops a run.
-    private static func actions(_ view: RunView, _ caller: Caller, sentTo: String) -> [Action] {
+    ///
+    /// - Parameter isRestored: whether the run waits because of a restored backup.
+    private static func actions(
+        _ view: RunView, _ caller: Caller, sentTo: String, isRestored: Bool
+    ) -> [Action] {
         guard let state = RunState(rawValue: view.state), !state.isFinal else { return [] }
         var actions: [Action] = []
         if state != .paused, caller.role.may(.halt) {
@@ -146,7 +150,9 @@ struct RunPage: Sendable {
             actions.append(
                 Action(
                     address: "/runs/\(view.run)/resume", label: "Resume", left: view.left,
-                    warning: " are sent as planned, unless they have expired.", asksReason: true,
+                    warning: isRestored
+                        ? " may have been sent already, as the state says. Resume only if that is known."
+                        : " are sent as planned, unless they have expired.", asksReason: true,
                     isDangerous: false
                 ).sending(to: sentTo, RunFigures.pendingPlace))
         }

@@ -76,8 +76,9 @@ struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Resume a paused run, and print its report.",
         discussion: """
-            Only this command continues a run that a person, a breaker, its lateness or the volume brake paused. The \
-            run is sent by the daemon if there is one, otherwise by this command, with the exit codes of `fanfare \
+            Only this command continues a run that a person, a breaker, its lateness or the volume brake paused. A run \
+            of a restored backup that waited for a person waits again after the first `resume`, which confirms that \
+            the store lacks what was sent since the backup. The run is sent by the daemon if there is one, otherwise by this command, with the exit codes of `fanfare \
             run`. It is sent as it was frozen at its creation. Expired deliveries are suppressed.
             """)
 
@@ -132,8 +133,8 @@ struct CorrectCommand: AsyncParsableCommand {
         discussion: """
             The correction goes to exactly the devices that the run reached or may have reached, the last device first, with the \
             same collapse id. It replaces notifications on screens, and pushes that still wait for a phone that is \
-            off. Notifications that were read stay read. The template is --template, else the campaign's `correction`, or with \
-            --var the run's own template. \
+            off. Notifications that were read stay read. The template is --template, else the campaign's `correction`, else \
+            the run's own template, which must have changed since the run, or get other values with --var. \
             Stages and quiet hours do not delay it. If a run of this size needs signatures (`approvals`), \
             a text other than the prepared one needs them, too: --for-approval requests them, and the same command sends \
             it once it is signed. A person allowed by `break_glass` may send it without them, with --reason. The \
@@ -141,7 +142,8 @@ struct CorrectCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var order: CorrectionArguments
-    @Option(help: "The template with the corrected texts (default: the campaign's `correction`).") var template: String?
+    @Option(help: "The template with the corrected texts (default: the campaign's `correction`, else the run's own).")
+    var template: String?
     @Option(help: "The reason for sending a text other than the prepared one without required signatures; recorded.")
     var reason: String?
     @Flag(help: "Request the signatures that the correction needs, and send nothing.") var forApproval = false
