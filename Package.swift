@@ -118,7 +118,7 @@ let package = Package(
         .target(name: "RelationalStore", dependencies: ["Store", "Model"], swiftSettings: strict),
         .target(
             name: "SQLiteStore",
-            dependencies: ["RelationalStore", "Store", "OutputFiles", "Model", "Platform", grdb, sqlite],
+            dependencies: ["RelationalStore", "Store", "OutputFiles", "Model", "Platform", "CKernel", grdb, sqlite],
             swiftSettings: strict),
         .target(
             name: "PostgresStore",
@@ -179,7 +179,7 @@ let package = Package(
         .testTarget(name: "StoreTests", dependencies: ["Store", "Model"], swiftSettings: strict),
         .testTarget(
             name: "SQLiteStoreTests",
-            dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", "Platform", grdb, sqlite],
+            dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", "Platform", "TestSupport", grdb, sqlite],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PostgresStoreTests",

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -37,6 +38,9 @@ static inline void fanfare_begin_thread(const char *name) {
     for (unsigned number = 0; number < sizeof faults / sizeof faults[0]; number++) sigdelset(&blocked, faults[number]);
     pthread_sigmask(SIG_BLOCK, &blocked, NULL);
 }
+
+// The first place of a sequence of bytes, in linear time. Swift's Glibc module leaves it out, as an extension of GNU.
+extern void *memmem(const void *all, size_t all_bytes, const void *sought, size_t sought_bytes);
 
 // The processor's counter of cycles; 0 where there is none that a program may read.
 static inline uint64_t fanfare_cycles(void) {

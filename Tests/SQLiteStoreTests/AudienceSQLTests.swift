@@ -2,6 +2,7 @@ import GRDB
 import Model
 import Store
 import StoreContract
+import TestSupport
 import Testing
 
 @testable import SQLiteStore
@@ -154,6 +155,57 @@ struct AudienceSQLTests {
             }
             let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
             #expect(throws: CancellationError.self) { try connection.select(endless, now: noon) { _ in } }
+        }
+    }
+
+    /// SQLite's own functions would take minutes for one step, which nothing stops.
+    @Test(arguments: ["instr(A, B)", "replace(A, B, 'x')", "trim(A, C)", "ltrim(A, C)", "rtrim(A, C)"])
+    func `a function of two long texts has a linear cost`(call: String) async throws {
+        try await withStore { store in
+            try await populate(store)
+            let connection = try AnalystConnection(address: store.path, app: wendercast, timeLimit: .seconds(600))
+            let fault = LinearCost.fault(of: .init("x"), upTo: 256 << 10) { text in
+                let size = text.utf8.count
+                let sql = "SELECT length(\(call)) FROM device_view"
+                    .replacing("A", with: "replace(printf('%\(size)d', id), ' ', 'a')")
+                    .replacing("B", with: "replace(printf('%\(size / 2)d', id + 1), ' ', 'a')")
+                    .replacing("C", with: "replace(printf('%\(size)d', id), ' ', 'b') || 'a'")
+                try? connection.select(sql, now: noon) { _ in }
+            }
+            #expect(fault == nil)
+        }
+    }
+
+    @Test func `a long pattern is refused`() async throws {
+        try await withStore { store in
+            try await populate(store)
+            let connection = try AnalystConnection(address: store.path, app: wendercast, timeLimit: .seconds(600))
+            for word in ["LIKE", "GLOB"] {
+                let sql = "SELECT id FROM device_view WHERE 'a' \(word) printf('%101d', id)"
+                #expect(throws: StoreError.self) { try connection.select(sql, now: noon) { _ in } }
+            }
+        }
+    }
+
+    @Test func `the functions return what SQLite's own return`() throws {
+        let texts = [
+            "''", "'a'", "'aba'", "'abab ab'", "'äöä'", "'🇩🇪 x'", "X'6162'", "X''", "X'E4'", "12", "1.5", "NULL",
+            "' a '", "'é' || X'CC81'",
+        ]
+        let (own, plain) = (try DatabaseQueue(), try DatabaseQueue())
+        try own.writeWithoutTransaction { try AnalystFunctions.add(to: try #require($0.sqliteConnection)) }
+        for first in texts {
+            for second in texts {
+                for call in [
+                    "instr(A, B)", "replace(A, B, 'cc')", "replace(A, 'a', B)", "replace(B, A, NULL)", "trim(A, B)",
+                    "ltrim(A, B)", "rtrim(A, B)",
+                ] {
+                    let value = call.replacing("A", with: first).replacing("B", with: second)
+                    let sql = "SELECT typeof(\(value)) || ' ' || quote(\(value))"
+                    let results = try [own, plain].map { try $0.read { try String.fetchOne($0, sql: sql) } }
+                    #expect(results[0] == results[1], "\(value)")
+                }
+            }
         }
     }
 

@@ -17,7 +17,7 @@ struct ArrowTests {
         "Rendering": ["Model", "Platform"],
         "Store": ["Model", "Platform"],
         "RelationalStore": ["Store", "Model"],
-        "SQLiteStore": ["RelationalStore", "Store", "OutputFiles", "Model", "Platform"],
+        "SQLiteStore": ["RelationalStore", "Store", "OutputFiles", "Model", "Platform", "CKernel"],
         "PostgresStore": ["RelationalStore", "Store", "Model", "Platform", "CKernel", "CPostgres"],
         "CampaignFiles": ["OutputFiles", "Model"],
         "APNs": ["HTTP2", "Platform", "CCurl", "CKernel", "COpenSSL"],
