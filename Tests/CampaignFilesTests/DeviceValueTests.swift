@@ -49,6 +49,10 @@ struct DeviceValueTests {
         ("badge", "-1", "badge is not a whole number of at least 0"),
         ("badge", "2.5", "badge is not a whole number of at least 0"),
         ("user_id", String(repeating: "u", count: 300), "user_id is longer than 256 bytes"),
+        ("model", String(repeating: "m", count: 257), "model is longer than 256 bytes"),
+        ("locale", "de" + String(repeating: "-a", count: 200), "locale is longer than 256 bytes"),
+        ("tags", "a;" + String(repeating: "t", count: 257), "a tag is longer than 256 bytes"),
+        ("attributes.plan", String(repeating: "a", count: 4097), "attributes.plan is longer than 4,096 bytes"),
         ("attributes", "no object", "attributes is not a JSON object"), ("badge", "\\N", "badge cannot be removed"),
     ])
     func `an odd value is left out with a reason, and its device is kept`(
@@ -64,6 +68,11 @@ struct DeviceValueTests {
     @Test(arguments: [
         ("\"tags\": {\"a\": 1}", "tags has a value of the wrong type"),
         ("\"tags\": [1]", "tags is not a list of strings"),
+        ("\"tags\": [\"\(String(repeating: "🇩", count: 65))\"]", "a tag is longer than 256 bytes"),
+        (
+            "\"attributes\": {\"\(String(repeating: "k", count: 257))\": \"1\"}",
+            "the name of an attribute is longer than 256 bytes"
+        ),
         ("\"attributes\": {\"plan\": [1], \"city\": \"Rome\"}", "attributes.plan has a value of the wrong type"),
         ("\"attributes\": {\"a\": \"1\", \"a\": \"2\"}", "the key \"a\" appears twice"),
     ])
@@ -72,6 +81,11 @@ struct DeviceValueTests {
         #expect(devices.map(\.locale) == ["de"])
         #expect(Array(counts.oddValues.keys) == [reason])
         if members.contains("Rome") { #expect(devices.first?.attributes == ["city": "Rome"]) }
+    }
+
+    @Test func `tags are cut at semicolons, and lose the blanks around them`() throws {
+        let (devices, _) = try csv("tags", " a ;; b c ;\u{301}d; ", String(repeating: "x", count: 256))
+        #expect(devices.map(\.tags) == [["a", "b c", "\u{301}d"], [String(repeating: "x", count: 256)]])
     }
 
     @Test(arguments: ["token", "environment", "topic", "installation_id"])

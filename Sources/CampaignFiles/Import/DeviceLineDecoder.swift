@@ -163,7 +163,7 @@ struct DeviceLineDecoder: RecordDecoder {
                 }
                 tags.append(tag)
             }
-            builder.setTags(tags)
+            try builder.setTags(tags)
         case (.attributes, .object(let members)):
             try Self.requireOnce(members)
             builder.beginAttributes()

@@ -118,8 +118,9 @@ struct DeviceRecordBuilder {
             guard let tags = tagLists.value(bytes, range, make: { DeviceText.tags($0) }) else {
                 throw LineFault(reason: "tags are not one line of UTF-8 text")
             }
-            record.tags = tags
+            try setTags(tags)
         case .attribute(let key):
+            try DeviceText.attribute(key, bytes[range])
             guard let value = attributeValues.value(bytes, range, make: { String(validating: $0, as: UTF8.self) })
             else { throw LineFault(reason: "\(column.name) is not UTF-8 text") }
             record.attributes = record.attributes ?? [:]
@@ -129,7 +130,8 @@ struct DeviceRecordBuilder {
         }
     }
 
-    mutating func setTags(_ tags: [String]) {
+    mutating func setTags(_ tags: [String]) throws(LineFault) {
+        try DeviceText.checkLengths(ofTags: tags)
         record.tags = tags
     }
 

@@ -2,8 +2,6 @@ import Model
 
 /// Parsers for the texts of a device's columns.
 enum DeviceText {
-    private static let identifierBytesMax = 256
-
     static func token(_ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) -> DeviceToken {
         do throws(DeviceToken.HexFault) {
             return try DeviceToken(hexDigits: bytes[range])
@@ -63,6 +61,7 @@ enum DeviceText {
     static func plain(
         _ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String
     ) -> Result<String, LineFault> {
+        guard bytes.count <= DeviceRecord.textBytesMax else { return .failure(tooLong(name())) }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             return .failure(LineFault(reason: "\(name()) is not UTF-8 text"))
         }
@@ -73,10 +72,23 @@ enum DeviceText {
     }
 
     static func identifier(_ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String) throws(LineFault) -> String {
-        guard bytes.count <= identifierBytesMax else {
-            throw LineFault(reason: "\(name()) is longer than \(identifierBytesMax) bytes")
+        try plain(bytes, name()).get()
+    }
+
+    /// Checks an attribute, which is longer than other texts if its value is a part of a message.
+    static func attribute(_ name: String, _ value: ArraySlice<UInt8>) throws(LineFault) {
+        guard name.utf8.count <= DeviceRecord.textBytesMax else { throw tooLong("the name of an attribute") }
+        guard value.count <= DeviceRecord.attributeBytesMax else {
+            throw tooLong("attributes.\(name)", max: DeviceRecord.attributeBytesMax)
         }
-        return try plain(bytes, name()).get()
+    }
+
+    static func checkLengths(ofTags tags: [String]) throws(LineFault) {
+        guard tags.allSatisfy({ $0.utf8.count <= DeviceRecord.textBytesMax }) else { throw tooLong("a tag") }
+    }
+
+    private static func tooLong(_ what: String, max bytesMax: Int = DeviceRecord.textBytesMax) -> LineFault {
+        LineFault(reason: "\(what) is longer than \(bytesMax.grouped) bytes")
     }
 
     static func count(_ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String) throws(LineFault) -> Int {
@@ -120,8 +132,11 @@ enum DeviceText {
     /// Parses `a;b`, without surrounding blanks and empty tags, or a JSON list, which may contain any text.
     static func tags(_ bytes: ArraySlice<UInt8>) -> [String]? {
         if bytes.first == UInt8(ascii: "["), let list = JSONLineReader.texts(Array(bytes)) { return list }
-        guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(where: isControl) else { return nil }
-        return text.split(separator: ";").map { $0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed() }
-            .map { String($0) }.filter { !$0.isEmpty }
+        guard String(validating: bytes, as: UTF8.self) != nil, !bytes.contains(where: isControl) else { return nil }
+        return bytes.split(separator: UInt8(ascii: ";")).map { tag in
+            let tag = tag.drop { $0 == UInt8(ascii: " ") }
+            let end = tag.lastIndex { $0 != UInt8(ascii: " ") }.map { $0 + 1 } ?? tag.startIndex
+            return String(decoding: tag[..<end], as: UTF8.self)
+        }.filter { !$0.isEmpty }
     }
 }

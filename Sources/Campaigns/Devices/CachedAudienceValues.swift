@@ -1,3 +1,4 @@
+import Model
 import Store
 
 /// The values that the devices of an app have, for a form that offers them. Counting them reads the whole table.
@@ -22,7 +23,8 @@ package struct CachedAudienceValues: Sendable {
     }
 }
 
-/// The values that the active devices of an app have, the most frequent ones first.
+/// The values that the active devices of an app have, the most frequent ones first. A value that is longer than a new
+/// device may have is left out, because a form with many of them would be too large.
 package struct AudienceValuesResult: Hashable, Sendable {
     package struct Value: Hashable, Sendable {
         package var name: String
@@ -41,8 +43,11 @@ package struct AudienceValuesResult: Hashable, Sendable {
     package init() {}
 
     fileprivate init(_ values: AudienceValues) {
-        locales = values.locales.map(Value.init)
-        appVersions = values.appVersions.map(Value.init)
-        tags = values.tags.map(Value.init)
+        func offered(_ values: [AudienceValues.Value]) -> [Value] {
+            values.filter { $0.name.utf8.count <= DeviceRecord.textBytesMax }.map(Value.init)
+        }
+        (locales, appVersions, tags) = (
+            offered(values.locales), offered(values.appVersions), offered(values.tags)
+        )
     }
 }

@@ -2,6 +2,12 @@ import Platform
 
 /// One line of a device import: an installation as the app's backend knows it.
 package struct DeviceRecord: Hashable, Sendable {
+    /// The maximum size of each text of a new registration, and of an attribute's name. Stored devices may have longer
+    /// texts.
+    package static let textBytesMax = 256
+    /// The maximum size of an attribute's value, which is that of a whole push.
+    package static let attributeBytesMax = 4096
+
     package var token: DeviceToken
     package var environment: PushEnvironment
     package var topic: String
