@@ -1,4 +1,5 @@
 import Foundation
+import Model
 
 /// The limits for reading untrusted documents.
 package enum FeedLimits {
@@ -225,7 +226,7 @@ enum FeedEncoding {
     /// Removes the declaration, because it names the text's former encoding.
     private static func withoutDeclaration(_ text: String) -> Substring {
         let text = text.first == "\u{FEFF}" ? text.dropFirst() : text[...]
-        guard text.hasPrefix("<?xml"), let end = text.prefix(declarationBytesMax).firstRange(of: "?>") else {
+        guard text.hasPrefix("<?xml"), let end = text.prefix(declarationBytesMax).place(of: "?>") else {
             return text
         }
         return text[end.upperBound...]

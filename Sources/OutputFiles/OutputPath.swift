@@ -218,7 +218,7 @@ package struct OutputPath: Hashable, Sendable {
     /// Shortens a name, so that there is room for a suffix.
     static func shortened(_ name: Substring) -> String {
         var name = name
-        while name.utf8.count > nameBytesMax { name.removeLast() }
+        while name.utf8.count > nameBytesMax { name.unicodeScalars.removeLast() }
         return String(name)
     }
 }

@@ -110,7 +110,7 @@ package enum ServiceNotice: Hashable, Sendable {
 
     private static func oneLine(_ text: String) -> String {
         var line = String(text.map { $0.isNewline || $0 == "\0" ? " " : $0 })
-        while line.utf8.count > statusBytesMax { line.removeLast() }
+        while line.utf8.count > statusBytesMax { line.unicodeScalars.removeLast() }
         return line
     }
 }

@@ -1,4 +1,5 @@
 import COpenSSL
+import Model
 import Platform
 
 /// One request to an external web server.
@@ -99,11 +100,11 @@ extension WebError: CustomStringConvertible {
 package enum ShownURL {
     package static func text(_ url: String) -> String {
         let plain = url.prefix { $0 != "?" && $0 != "#" }
-        guard let scheme = plain.firstRange(of: "://") else { return String(plain.prefix(200)) }
+        guard let scheme = plain.place(of: "://") else { return String(plain.prefix(200)) }
         let rest = plain[scheme.upperBound...]
         let authority = rest.prefix { $0 != "/" }
-        guard let at = authority.lastIndex(of: "@") else { return String(plain.prefix(200)) }
-        return String((plain[..<scheme.upperBound] + rest[rest.index(after: at)...]).prefix(200))
+        guard let (_, host) = authority.splitAtLastSign("@") else { return String(plain.prefix(200)) }
+        return String("\(plain[..<scheme.upperBound])\(host)\(rest[authority.endIndex...])".prefix(200))
     }
 }
 

@@ -1,4 +1,4 @@
-import CampaignFiles
+@testable import CampaignFiles
 import Foundation
 import Model
 import TestSupport
@@ -49,7 +49,8 @@ struct InputCostTests {
         sourceLocation: Testing.SourceLocation = #_sourceLocation, _ body: (String) -> Void
     ) {
         expectLinear(
-            known.map { .init($0, head: head, tail: tail) }, upTo: 256 << 10, sourceLocation: sourceLocation, body)
+            (known + LinearCost.combining).map { .init($0, head: head, tail: tail) }, upTo: 256 << 10,
+            sourceLocation: sourceLocation, body)
         LinearCost.seeds { seed in
             let pattern = LinearCost.Pattern(of: fragments, seed: seed, head: head, tail: tail)
             expectLinear([pattern], sourceLocation: sourceLocation, body)
@@ -89,6 +90,67 @@ struct InputCostTests {
         }
     }
 
+    @Test func `what a template shows`() {
+        expectLinear(of: Self.words + ["TODO", "[", "{", "undefined"], and: ["TODO ", "a "]) { text in
+            guard let parsed = try? TemplateText(parsing: text) else { return }
+            var template = Template(name: "a")
+            let locale = LocaleTag(written: "en").map {
+                Template.LocalizedAlert(locale: $0, title: nil, subtitle: nil, body: parsed)
+            }
+            template.alert = .localized([locale].compactMap(\.self))
+            _ = template.lint(["v": text])
+            _ = template.links(["v": text])
+        }
+    }
+
+    @Test func `the kind of a file`() {
+        let signs = ["a", "\"", "'", ":", " ", "\n", "{", "é", "campaign", "a:", "\t"]
+        for head in ["", "{"] {
+            expectLinear(of: signs, head: head, and: ["a", " ", "a:", "\" ", ":"]) {
+                _ = JSONSchema.File.of(path: "a.yaml", unsaved: $0)
+            }
+        }
+    }
+
+    private static func forms(_ shape: ValueShape) -> Set<TextForm> {
+        switch shape {
+        case .text(_, _, let form): [form]
+        case .object(let shape): forms(shape)
+        case .list(let element): forms(element)
+        case .map(let key, let value): forms(key).union(forms(value))
+        case .either(let shapes): shapes.reduce(into: []) { $0.formUnion(forms($1)) }
+        case .integer, .number, .boolean, .choice, .anything: []
+        }
+    }
+
+    private static func forms(_ shape: ObjectShape) -> Set<TextForm> {
+        shape.keys.reduce(into: []) { $0.formUnion(forms($1.value)) }
+    }
+
+    @Test func `every form of a text`() {
+        let shapes = [CampaignKeys.shape, TemplateKeys.shape, ConfigurationKeys.shape]
+        let forms = shapes.reduce(into: Set<TextForm>()) { $0.formUnion(Self.forms($1)) }
+        let patterns =
+            [ScalarPattern.number, ScalarPattern.integer]
+            + forms.compactMap { form in
+                switch form {
+                case .free, .freeOrNothing: nil
+                case .pattern(let pattern), .patternOrNumber(let pattern), .patternOfPlain(let pattern),
+                    .patternOrZero(let pattern):
+                    pattern
+                }
+            }
+        #expect(patterns.count > 15)
+        for pattern in patterns {
+            for unit in ["a", "1", "1m", "a.", "a ", "🇩"] {
+                for head in ["", "https://", "2026-12-01"] {
+                    let long = LinearCost.Pattern(unit, head: head, tail: " b")
+                    expectLinear([long]) { _ = TextForm.matches($0, pattern) }
+                }
+            }
+        }
+    }
+
     @Test func `lines of devices and members`() {
         let json = [
             "{\"user_id\": \"x\"}", "\n", "{", "}", "[", "]", "\"", "\\", "\\u0041", "\\ud800", ":", ",", "1", "-",
@@ -124,6 +186,16 @@ struct InputCostTests {
         }
     }
 
+    @Test func `the tags of a CSV file`() throws {
+        let folder = try TemporaryDirectory()
+        let row = String(repeating: "ab", count: 32) + ",sandbox,com.example.app,"
+        expectLinear(of: [";", " ", "x", "é"], head: "token,environment,topic,tags\n" + row) { text in
+            guard let path = try? folder.write(Array(text.utf8), to: "devices.csv") else { return }
+            let reader = DeviceFileReader(path: path, rejectsPath: folder.file("rejects.csv"))
+            _ = try? reader.forEachBatch(size: 1000) { _ in }
+        }
+    }
+
     @Test func `small texts`() {
         let signs = [
             "z", "0", "aF", "<", ">", " ", "Zz9_", "fanfare_", "-", "+", "é", "\u{0301}", "*", "/", ",", "1-5", "@",
@@ -146,6 +218,9 @@ struct InputCostTests {
             _ = AppVersion(text)
             _ = DeviceToken(hex: text)
             _ = StopOrder.Scope(text)
+            _ = StopOrder.Scope("run " + text)
+            _ = text.trimmed
+            _ = text.places(of: "zz")
             _ = Suggestion.nearest(to: text, among: ["campaign", text])
         }
         expectLinear(of: Self.words, and: ["{{v}}", "{{", "{"]) { _ = try? TemplateText(parsing: $0) }

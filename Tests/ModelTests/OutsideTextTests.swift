@@ -42,6 +42,15 @@ struct OutsideTextTests {
         #expect(places.map(\.offset) == [2])
     }
 
+    @Test func `words are found and replaced beside combining signs`() {
+        let text = "\u{301}ab\u{301} xab🇩🇩ab"
+        #expect(text.places(of: "ab").count == 3 && text.places(of: "abc").isEmpty)
+        #expect(text.replacingWord("ab", with: "").utf8.elementsEqual("\u{301}\u{301} x🇩🇩".utf8))
+        #expect("aaa".places(of: "aa").count == 1 && "".places(of: "a").isEmpty)
+        #expect("a@b@\u{301}c".splitAtLastSign("@")?.after.utf8.elementsEqual("\u{301}c".utf8) == true)
+        #expect(" \u{A0}\n a b\t".trimmed == "a b" && " ".trimmed.isEmpty)
+    }
+
     @Test func `signs are replaced, split at and quoted beside combining signs`() {
         #expect("a'\u{0301}b".replacingSign("'", with: "''").utf8.elementsEqual("a''\u{0301}b".utf8))
         #expect("a=\u{0301}b".splitAtSign("=")?.after.utf8.elementsEqual("\u{0301}b".utf8) == true)

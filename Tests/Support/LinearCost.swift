@@ -17,6 +17,10 @@ package enum LinearCost {
     private static let repeats = 5
     private static let bytes = 2048
 
+    /// Characters that a reader combines with their neighbours over any distance. A step back by one `Character` reads
+    /// a whole row of flags.
+    package static let combining = ["🇩", "\u{301}", "👩\u{200D}", "\u{915}\u{94D}", "\u{600}", "\u{1100}"]
+
     /// A text that consists of `head`, repetitions of `unit` up to a size, and `tail`.
     package struct Pattern: Sendable, CustomStringConvertible {
         var head: String

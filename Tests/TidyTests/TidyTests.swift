@@ -116,6 +116,38 @@ import Testing
         #expect(offenders.isEmpty, "\(offenders.joined(separator: "\n"))")
     }
 
+    /// The files with regular expressions. Their texts are short, are our own, or leave an expression one way to match.
+    private static let expressionFiles: Set = [
+        "APNs/PushResponse.swift", "CampaignFiles/ValueDecoder.swift", "Campaigns/ContributorLookup.swift",
+        "Campaigns/DeviceUploads.swift", "Campaigns/InstallationChecks.swift", "FeedReader/FeedScanner.swift",
+        "FeedReader/FeedText.swift", "Model/PostgresAddress.swift", "Model/StoreAddress.swift",
+        "PostgresStore/DeliveryTable.swift", "PostgresStore/PostgresLink+Open.swift", "Web/CommandReplacement.swift",
+        "Web/PageHTML.swift", "Web/PersonName.swift",
+    ]
+
+    /// Files that search bytes, a text of the operator, or our own pages.
+    private static let searchFiles: Set = [
+        "Web/MultipartBody.swift", "APNs/CredentialFile.swift", "Guide/MarkdownSpans.swift",
+        "fanfare/ThisProcess.swift",
+    ]
+
+    /// A regular expression may take a time that grows with the square of its text, and so may a search for a text by
+    /// `Character`: use `place(of:)` or `places(of:)`.
+    @Test func `texts of others are read in linear time`() throws {
+        func files(holding words: [String]) throws -> Set<String> {
+            Set(
+                try Self.targets().flatMap { try Self.lines(of: $0, holding: words) }.map { line in
+                    String(line.prefix { $0 != ":" })
+                })
+        }
+        let expressions = [
+            "Regex(", "firstMatch(", "wholeMatch(", "prefixMatch(", ".matches(of", "(/^", "of: /", "replacing(/",
+            "contains(/", "NSRegularExpression",
+        ]
+        #expect(try files(holding: expressions).subtracting(Self.expressionFiles).isEmpty)
+        #expect(try files(holding: [".firstRange(of:", ".ranges(of:"]).subtracting(Self.searchFiles).isEmpty)
+    }
+
     @Test func `every use case that takes a reason takes it through the one gate`() throws {
         var takers = 0
         for file in try Self.swiftFiles(under: "Sources/Campaigns") {

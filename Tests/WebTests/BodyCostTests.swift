@@ -75,6 +75,24 @@ struct BodyCostTests {
         }
     }
 
+    @Test func `messages and names on pages`() {
+        let heads = [
+            "", "run `fanfare ", "campaign ", "the page of run ", "token:", "; --override-guard ", "x (uid ", "the ",
+        ]
+        for head in heads {
+            for unit in LinearCost.combining + ["a", "1", "a (uid 1", "`fanfare x", "campaign a, start 2026-", " "] {
+                let pattern = LinearCost.Pattern(unit, head: head, tail: " (uid x")
+                #expect(
+                    LinearCost.fault(of: pattern, upTo: 64 << 10) { text in
+                        _ = PageHTML(message: text)
+                        _ = PersonName.shown(text)
+                    } == nil)
+            }
+        }
+        #expect(PersonName.shown("ann (uid 1) (uid 1000)") == "ann (uid 1) (command line)")
+        #expect(PersonName.shown("ann (uid x)") == "ann (uid x)" && PersonName.shown(" (uid 5)") == " (uid 5)")
+    }
+
     /// What a list or a plan is named by in an address.
     @Test func `names of plans and places in lists`() {
         let signs = ["p2-", "-", "0", "aF9", "_", "=", "é", "\u{301}", ".", "x"]

@@ -185,7 +185,7 @@ extension ValueDecoder where Value == [String: FeedField] {
 extension ValueDecoder where Value == String {
     /// A web address.
     static var webAddress: ValueDecoder {
-        let form = TextForm.pattern(#"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/]+\S*$"#)
+        let form = TextForm.pattern(#"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/]\S*$"#)
         return parsed("an https address", example: "https://example.com/podcast.xml", form: form) { text in
             guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), let host = url.host,
                 ["http", "https"].contains(scheme), !host.isEmpty, !text.contains(where: \.isWhitespace)

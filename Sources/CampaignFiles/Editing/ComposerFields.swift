@@ -139,7 +139,7 @@ package struct ComposedFiles: Sendable {
 
     /// Whether the template uses a variable.
     package func uses(_ variable: String) -> Bool {
-        template.contains("{{\(variable)}}") || template.contains("{{ \(variable) }}")
+        template.holds("{{\(variable)}}") || template.holds("{{ \(variable) }}")
     }
 
     private static func edits(_ old: [[String]: YAMLValue], _ new: [[String]: YAMLValue]) -> [YAMLText.Edit] {

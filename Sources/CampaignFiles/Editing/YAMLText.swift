@@ -166,7 +166,7 @@ extension YAMLText {
     /// Returns the comment behind the head of a block, such as ` # why`.
     private func headComment(of range: Range<Int>) -> String {
         let head = textOf(range.lowerBound..<min(lineEnd(from: range.lowerBound), range.upperBound))
-        guard let hash = head.firstRange(of: " #") else { return "" }
+        guard let hash = head.place(of: " #") else { return "" }
         return " " + head[hash.lowerBound...]
     }
 

@@ -163,12 +163,19 @@ extension TextForm {
         }
     }
 
+    /// The maximum size of a text with a pattern, for example of an address. A longer text does not match, because a
+    /// regular expression may take a time that is quadratic in the size.
+    static let bytesMax = 2048
+
     /// Matches by Unicode scalars, as an editor does, and not by composed characters.
     static func matches(_ text: String, _ pattern: String) -> Bool {
-        expressions.withLock { known in
+        guard text.utf8.count <= bytesMax else { return false }
+        // Match outside the lock, which all readers of files share.
+        let expression = expressions.withLock { known in
             if known[pattern] == nil { known[pattern] = try? Regex(pattern).matchingSemantics(.unicodeScalar) }
-            return (try? known[pattern]?.wholeMatch(in: text)) != nil
+            return known[pattern]
         }
+        return (try? expression?.wholeMatch(in: text)) != nil
     }
 
     /// The compiled expressions, by pattern. The patterns are few and fixed, and compiling them for each key takes too

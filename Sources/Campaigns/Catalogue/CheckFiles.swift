@@ -213,13 +213,14 @@ package struct CheckFiles: Sendable {
     /// Returns the kind of a file. A file in a configured folder has the kind of that folder, whatever its content,
     /// because the daemon reads it as that kind.
     private func kind(of path: String) -> JSONSchema.File {
-        let looksLike = JSONSchema.File.of(path: path, unsaved: drafts[path])
-        guard let configuration else { return looksLike }
-        let home = (FileHash.absolute(path) as NSString).deletingLastPathComponent
-        let campaigns = FileHash.absolute(configuration.campaigns)
-        let templates = FileHash.absolute(configuration.templates)
-        guard campaigns != templates else { return looksLike }
-        return home == campaigns ? .campaign : home == templates ? .template : looksLike
+        if let configuration {
+            let home = (FileHash.absolute(path) as NSString).deletingLastPathComponent
+            let campaigns = FileHash.absolute(configuration.campaigns)
+            let templates = FileHash.absolute(configuration.templates)
+            if home == campaigns, campaigns != templates { return .campaign }
+            if home == templates, campaigns != templates { return .template }
+        }
+        return JSONSchema.File.of(path: path, unsaved: drafts[path])
     }
 
     private func templateCheck(_ path: String) -> CampaignCheck {

@@ -284,7 +284,7 @@ private struct GitFile {
             let lines = commit.split(separator: "\n", omittingEmptySubsequences: false)
             if lines[0].isEmpty { isWhole = false }
             for line in lines where !line.isEmpty {
-                let mail = line.firstMatch(of: /<([^<>]+)>\s*$/).map { String($0.1) } ?? String(line)
+                let mail = line.firstMatch(of: /<((?>[^<>]+))>\s*$/).map { String($0.1) } ?? String(line)
                 // A set keeps only one of two equal Unicode forms, so normalize to the composed form, which `people`
                 // may name.
                 accounts.insert("git:" + mail.precomposedStringWithCanonicalMapping)

@@ -181,7 +181,7 @@ package final class DeviceUploads: Sendable {
     /// Returns the message of an error for the person, who does not know the file's path here.
     private static func message(_ error: any Error, _ path: String) -> String {
         let messages = Failure(error)?.messages ?? ["\(error)"]
-        return messages.joined(separator: "\n").replacing("\(path):", with: "line ")
-            .replacing(#/line (\d+):\d+: error: /#) { "line \($0.1): " }.replacing(path, with: "the file")
+        return messages.joined(separator: "\n").replacingWord("\(path):", with: "line ")
+            .replacing(#/line (\d+):\d+: error: /#) { "line \($0.1): " }.replacingWord(path, with: "the file")
     }
 }

@@ -258,7 +258,7 @@ package struct EmergencyOverride: Hashable, Sendable {
 
     /// Returns the reason in an audit detail; `nil` if the detail records no start without signatures.
     package static func reason(in detail: String) -> String? {
-        detail.firstRange(of: mark).map { String(detail[$0.upperBound...]) }
+        detail.place(of: mark).map { String(detail[$0.upperBound...]) }
     }
 
     /// A description for people.

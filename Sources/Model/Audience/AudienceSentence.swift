@@ -156,8 +156,8 @@ private struct AudiencePhrases {
 
     /// Whether a phrase names several things, so that a comma must separate it from the next phrase.
     private static func isList(_ phrase: String) -> Bool {
-        let bare = phrase.replacing(" or later", with: "").replacing(" or earlier", with: "")
-        return bare.contains(" or ") || bare.contains(" and ") || bare.contains(", ")
+        let bare = phrase.replacingWord(" or later", with: "").replacingWord(" or earlier", with: "")
+        return bare.holds(" or ") || bare.holds(" and ") || bare.holds(", ")
     }
 
     fileprivate static func quoted(_ name: String) -> String {

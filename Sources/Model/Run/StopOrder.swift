@@ -151,11 +151,3 @@ package struct StopOrders: Hashable, Sendable, Codable {
         return order
     }
 }
-
-extension StringProtocol {
-    /// The text without blanks at either end.
-    fileprivate var trimmed: String {
-        let rest = drop { $0.isWhitespace }
-        return String(rest.reversed().drop { $0.isWhitespace }.reversed())
-    }
-}

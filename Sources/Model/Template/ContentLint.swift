@@ -222,7 +222,7 @@ struct TextLint {
 
     private var lorem: Found? {
         let text = shown.lowercased()
-        guard text.contains("lorem ipsum") || text.contains("dolor sit amet") else { return nil }
+        guard text.holds("lorem ipsum") || text.holds("dolor sit amet") else { return nil }
         return Found(rule: .loremIpsum, what: "is placeholder text (lorem ipsum)", advice: "write the real text")
     }
 
@@ -343,11 +343,11 @@ extension Character {
 
 extension String {
     /// Tells whether the word occurs in the text as a whole word.
-    fileprivate func holds(word: String) -> Bool { !places(of: word).isEmpty }
+    fileprivate func holds(word: String) -> Bool { !wholePlaces(of: word).isEmpty }
 
     /// Tells whether the text contains the word as an author's note: alone, in brackets, or before a colon.
     fileprivate func isNote(_ word: String) -> Bool {
-        places(of: word).contains { place in
+        wholePlaces(of: word).contains { place in
             let before = self[..<place.lowerBound].last { !$0.isWhitespace }
             let after = self[place.upperBound...].first { !$0.isWhitespace }
             let isBracketed = before.map { "[(<*".contains($0) } ?? false && after.map { "])>*".contains($0) } ?? false
@@ -355,8 +355,8 @@ extension String {
         }
     }
 
-    private func places(of word: String) -> [Range<String.Index>] {
-        ranges(of: word).filter { range in
+    private func wholePlaces(of word: String) -> [Range<String.Index>] {
+        places(of: word).filter { range in
             let before = range.lowerBound == startIndex ? nil : self[index(before: range.lowerBound)]
             let after = range.upperBound == endIndex ? nil : self[range.upperBound]
             return [before, after].allSatisfy { $0.map { !$0.isLetter && !$0.isNumber } ?? true }

@@ -1,7 +1,9 @@
 /// Operations on external text by bytes and Unicode scalars.
 ///
 /// A `Character` includes adjacent combining characters, joiners and prepended characters, and `"\r\n"` is one.
-/// Comparing by `Character` therefore overlooks a quote or a colon that every other reader sees.
+/// Comparing by `Character` therefore overlooks a quote or a colon that every other reader sees. A step back by one
+/// `Character` also reads a whole row of flags, so that walking back through the row has a quadratic cost, and so has
+/// `firstRange(of:)`.
 extension StringProtocol {
     /// Returns the text with each occurrence of an ASCII character replaced. Unlike `replacing(_:with:)`, it also
     /// finds an occurrence next to a combining character.
@@ -20,18 +22,59 @@ extension StringProtocol {
         return (String(self[..<index]), String(decoding: utf8[index...].dropFirst(), as: UTF8.self))
     }
 
-    /// Returns whether the text contains these bytes. It is much faster than a regular expression, so it is the check
-    /// whether one could match.
-    package func holds(_ word: String) -> Bool {
+    /// Returns the texts before and after the last occurrence of an ASCII character. `nil` if there is none.
+    package func splitAtLastSign(_ sign: Unicode.Scalar) -> (before: String, after: String)? {
+        guard let index = unicodeScalars.lastIndex(of: sign) else { return nil }
+        return (String(self[..<index]), String(decoding: utf8[index...].dropFirst(), as: UTF8.self))
+    }
+
+    /// Returns the first place of these bytes, or `nil` if there is none.
+    package func place(of word: String) -> Range<String.Index>? {
         let sought = word.utf8
-        guard let first = sought.first else { return true }
+        guard let first = sought.first else { return startIndex..<startIndex }
         var rest = utf8[...]
         while let start = rest.firstIndex(of: first) {
             rest = rest[start...]
-            if rest.starts(with: sought) { return true }
+            if rest.starts(with: sought) { return start..<rest.index(start, offsetBy: sought.count) }
             rest = rest.dropFirst()
         }
-        return false
+        return nil
+    }
+
+    /// Returns the places of these bytes, in order. They do not overlap.
+    package func places(of word: String) -> [Range<String.Index>] {
+        var places: [Range<String.Index>] = []
+        var start = startIndex
+        while start < endIndex, let place = self[start...].place(of: word), !place.isEmpty {
+            places.append(place)
+            start = place.upperBound
+        }
+        return places
+    }
+
+    /// Returns the text with each occurrence of these bytes replaced.
+    package func replacingWord(_ word: String, with replacement: String) -> String {
+        var text = ""
+        var start = startIndex
+        for place in places(of: word) {
+            text += self[start..<place.lowerBound]
+            text += replacement
+            start = place.upperBound
+        }
+        return text + self[start...]
+    }
+
+    /// Returns whether the text contains these bytes. It is much faster than a regular expression, so it is the check
+    /// whether one could match.
+    package func holds(_ word: String) -> Bool { place(of: word) != nil }
+
+    /// The text without white space at either end.
+    package var trimmed: String {
+        let scalars = unicodeScalars
+        guard let first = scalars.firstIndex(where: { !$0.properties.isWhitespace }),
+            let last = scalars.lastIndex(where: { !$0.properties.isWhitespace })
+        else { return "" }
+        return String(String.UnicodeScalarView(scalars[first...last]))
     }
 
     /// The lines, without their ends: LF, CR LF or CR.

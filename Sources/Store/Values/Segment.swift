@@ -136,7 +136,7 @@ package struct SegmentContents: Hashable, Sendable, Codable {
     /// form of the name.
     static func mayReadSegments(_ query: String) -> Bool {
         let text = query.lowercased()
-        return text.contains("segment") || text.contains("u&")
+        return text.holds("segment") || text.holds("u&")
     }
 
     /// Returns the names of segments whose contents differ.

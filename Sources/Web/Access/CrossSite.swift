@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import Model
 
 /// Rejects requests that another site makes a browser send. A cookie proves its owner, but not that the owner intended
 /// the request.
@@ -16,7 +17,7 @@ enum CrossSite {
             return
         }
         guard let origin = request.headers[.origin], let host = request.head.authority,
-            origin.firstRange(of: "://").map({ origin[$0.upperBound...] == host }) ?? false
+            origin.place(of: "://").map({ origin[$0.upperBound...] == host }) ?? false
         else { throw refusal }
     }
 

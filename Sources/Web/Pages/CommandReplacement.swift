@@ -13,7 +13,9 @@ enum CommandReplacement {
             .replacing("run: timedatectl set-ntp true", with: "ask the operator to turn on NTP")
             .replacing(" (timedatectl)", with: "")
             .replacing("run: kill -CONT its process, or restart it", with: "ask the operator to restart the service")
-            .replacing(/(?:run )?`fanfare ([^`]*)`/) { replacement(for: $0.1.split(separator: " ").map(String.init)) }
+            .replacing(/(?:run )?`fanfare ((?>[^`]*))`/) {
+                replacement(for: $0.1.split(separator: " ").map(String.init))
+            }
     }
 
     /// Returns the words for a command without the name of the program.

@@ -25,7 +25,7 @@ struct PageHTML: Hashable, Sendable {
             }
         }
         if text.holds(", start ") {
-            text = text.replacing(/campaign ([^\s,&;<>]+), start (\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?),/) { match in
+            text = text.replacing(/campaign ((?>[^\s,&;<>]+)), start (\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?),/) { match in
                 let address = NextStartPage.address(String(match.1), String(match.2)).escapedHTML
                 return "campaign <a href=\"\(address)\">\(match.1), start \(match.2)</a>,"
             }

@@ -162,7 +162,7 @@ struct PageRequest: Sendable {
     /// The page of this server that sent the form. `nil` if the browser does not say.
     var referringPage: String? {
         guard let page = request.headers[.referer], let host = request.head.authority,
-            let place = page.firstRange(of: "://\(host)/")
+            let place = page.place(of: "://\(host)/")
         else { return nil }
         return Self.ownAddress(String(page[page.index(before: place.upperBound)...]))
     }

@@ -13,8 +13,10 @@ enum PersonName {
         for (ending, suffix) in endings where text.hasSuffix(ending) && text.utf8.count > ending.utf8.count {
             return String(text.dropLast(ending.count)) + suffix
         }
-        if text.holds(" (uid "), let match = text.wholeMatch(of: #/(.+) \(uid \d+\)/#) {
-            return "\(match.1) (command line)"
+        if let place = text.places(of: " (uid ").last, place.lowerBound > text.startIndex,
+            text[place.upperBound...].wholeMatch(of: /\d{1,10}\)/) != nil
+        {
+            return "\(text[..<place.lowerBound]) (command line)"
         }
         return text
     }
