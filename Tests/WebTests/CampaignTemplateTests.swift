@@ -30,6 +30,13 @@ struct CampaignTemplateTests {
         ).faults
     }
 
+    private static var shared: SharedTemplate? {
+        SharedTemplate(
+            TemplateResult(
+                name: "t", path: "t.yaml", ok: true, errors: 0, warnings: 0, locales: [], campaigns: ["c", "other"]),
+            besides: "c")
+    }
+
     private static var editor: FileEditor {
         var editor = FileEditor(
             .campaign, file: "c", path: "c.yaml", of: "/campaigns/c", text: "campaign: c\ntopik: x\n", etag: "e",
@@ -37,6 +44,7 @@ struct CampaignTemplateTests {
         editor.conflict = .init("changed", yours: "a", theirs: "b")
         editor.refusal = ["no"]
         editor.carried = [.init(name: "v.title", value: "x")]
+        editor.shared = shared
         return editor
     }
 
@@ -53,7 +61,7 @@ struct CampaignTemplateTests {
             """
         guard let result = try? ResultJSON.value(PlanResult.self, from: json) else { preconditionFailure("plan") }
         var plan = PlanView(result, isNow: true)
-        plan.moreWaves = "and 2 more"
+        (plan.moreWaves, plan.emptyReason) = ("and 2 more", "none")
         plan.facts[0].code = "x"
         return plan
     }
@@ -82,6 +90,7 @@ struct CampaignTemplateTests {
             mayTest: true, testDevices: ["Anna"], plansAddress: "/plans?campaign=c", test: test)
         page.responses = PageHTML(time: "then")
         page.composer = composer
+        page.composer?.shared = shared
         page.composer?.nexts = page.nexts
         page.composer?.troubles = editor.troubles
         page.composer?.troubles[0].fieldID = "c-badge"

@@ -15,10 +15,17 @@ struct PageWordsTests {
         ("`fanfare resume 7` continues it", "“Resume” on the page of run 7 continues it"),
         ("check `fanfare report 7`", "check the page of run 7"),
         ("needs a signature: run `fanfare approve p1-ab`", "needs a signature: the Approvals page"),
-        ("`fanfare approve 7 --stage 2` sends it", "“Approve the next stage” on the page of run 7 sends it"),
+        (
+            "`fanfare approve 7 --stage 2` sends it",
+            "“Approve the next stage”, an approver’s button on the page of run 7, sends it"
+        ),
+        (
+            "the name is empty, perhaps from an empty script variable; give a name, such as x, or omit --occurrence",
+            "the name is empty; give a name, such as x"
+        ),
         (
             "`fanfare approve 7 --variant NAME` sends long or short",
-            "“Send … to the rest” on the page of run 7 sends long or short"
+            "“Send … to the rest”, an approver’s button on the page of run 7, sends long or short"
         ),
         ("none is running; run: systemctl start fanfare", "none is running; ask the operator to start the service"),
         ("the clock differs; run: timedatectl set-ntp true", "the clock differs; ask the operator to turn on NTP"),

@@ -64,7 +64,7 @@ enum AudienceFields {
 
     /// Returns the codes of countries that commas separate, as codes or English names. Codes may also stand behind each
     /// other.
-    private static func countries(_ text: String) -> [String] {
+    static func countries(_ text: String) -> [String] {
         text.split(separator: ",").flatMap { part in
             let name = part.trimmingCharacters(in: .whitespaces)
             if let code = EnglishNames.countryCode(named: name) { return [code] }

@@ -66,6 +66,7 @@ enum CampaignFields {
         values[["audience"]] = AudienceFields.value(fields)
         addStart(fields, to: &values)
         addQuietHours(fields, to: &values)
+        if fields.usesUnknownZone { values[["schedule", "unknown_zone"]] = unknownZone(fields) }
         return values
     }
 
@@ -94,7 +95,6 @@ enum CampaignFields {
         default: return
         }
         put("zone", .word(fields["zone"]), fields["zone"])
-        if fields["zone"] == "recipient" { values[["schedule", "unknown_zone"]] = unknownZone(fields) }
     }
 
     private static func addQuietHours(_ fields: ComposerFields, to values: inout [[String]: YAMLValue]) {
@@ -105,8 +105,6 @@ enum CampaignFields {
         }
         let policy = fields["quiet.policy"]
         if !policy.isEmpty { values[["schedule", "quiet_hours", "policy"]] = .word(policy) }
-        let hasZone = ["once", "repeat"].contains(fields["start"]) && fields["zone"] != "recipient"
-        if !hasZone { values[["schedule", "unknown_zone"]] = unknownZone(fields) }
     }
 
     private static func unknownZone(_ fields: ComposerFields) -> YAMLValue {

@@ -24,6 +24,23 @@ package struct ComposerFields: Hashable, Sendable {
         Set(names(behind: "alert.").compactMap { $0.split(separator: ".").first.map(String.init) })
     }
 
+    /// Whether the file has a zone for devices without one: the send, or its quiet hours, follow each device's clock.
+    package var usesUnknownZone: Bool {
+        ["once", "repeat"].contains(self["start"])
+            ? self["zone"] == "recipient" : !self["quiet.from"].isEmpty || !self["quiet.to"].isEmpty
+    }
+
+    /// The chosen countries that are neither a code of two letters nor an English name, as they are written.
+    package var unknownCountries: [String] {
+        AudienceFields.countries(self["who.countries"]).filter { code in
+            code.utf8.count != 2 || !code.utf8.allSatisfy { ("a"..."z").contains(UnicodeScalar($0 | 0x20)) }
+        }
+    }
+
+    package static func summary(unknownCountry name: String) -> String {
+        "Who: “\(name)” is not a country. Write its English name or its code of two letters, such as Germany or DE."
+    }
+
     /// The usual names of an app's own key for the address of a picture.
     package static let pictureKeys = ["image_url", "image", "media_url"]
     /// The parts of a text in one language.

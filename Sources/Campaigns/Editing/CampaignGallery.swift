@@ -124,8 +124,8 @@ extension ManageFiles {
         return try await write(texts, mayStart: mayStart, by: actor, now: now)[0].held
     }
 
-    /// Returns the files of a copy under another name. The copy is started by a person only: two campaigns with the
-    /// same time or feed would send everything twice.
+    /// Returns the files of a copy under another name, with a copy of each template that the campaign names. The copy
+    /// is started by a person only: two campaigns with the same time or feed would send everything twice.
     package func copy(
         of name: String, as new: String
     ) throws -> (campaign: String, templates: [(name: String, text: String)]) {
@@ -141,13 +141,13 @@ extension ManageFiles {
             edits += ["zone", "unknown_zone", "missed_zone"].map { .init(["schedule", $0], nil) }
         }
         var templates: [(name: String, text: String)] = []
-        if let template = campaign?.template, campaign?.variants.isEmpty == true,
-            let text = try current(.template, template).text
-        {
-            var own = YAMLText(text)
-            do { try own.apply([.init(["template"], .text(new))]) } catch { throw Self.unsuitable(template) }
-            templates.append((new, own.written))
-            edits.append(.init(["template"], .text(new)))
+        let uses = campaign.map { TemplateUses($0, copiedAs: new) }
+        for (template, own) in uses?.names ?? [] {
+            guard let text = try? current(.template, template).text else { continue }
+            var copied = YAMLText(text)
+            do { try copied.apply([.init(["template"], .text(own))]) } catch { throw Self.unsuitable(template) }
+            templates.append((own, copied.written))
+            edits += uses?.keys[template, default: []].map { .init($0, .text(own)) } ?? []
         }
         do { try copy.apply(edits) } catch { throw Self.unsuitable(name) }
         return (copy.written, templates)
@@ -155,5 +155,33 @@ extension ManageFiles {
 
     private static func unsuitable(_ name: String) -> Failure {
         Failure(.invalidData, "\(name) has errors or an unusual form, and cannot be copied; open its files")
+    }
+}
+
+/// The templates of a campaign, and the names that a copy of the campaign gives to their copies.
+private struct TemplateUses {
+    /// Each template with the name of its copy, in the order of the file.
+    private(set) var names: [(template: String, own: String)] = []
+    /// The keys of the campaign file that name a template, by template.
+    private(set) var keys: [String: [[String]]] = [:]
+
+    /// - Parameter new: the name of the copied campaign.
+    init(_ campaign: Campaign, copiedAs new: String) {
+        add(campaign.template, ["template"], as: new)
+        for variant in campaign.variants {
+            add(variant.template, ["variants", variant.name, "template"], as: "\(new)-\(variant.name)")
+        }
+        if let correction = campaign.correction { add(correction, ["correction"], as: "\(new)-correction") }
+    }
+
+    /// - Parameter name: the name of the copy, unless another copy already has it.
+    private mutating func add(_ template: String, _ key: [String], as name: String) {
+        guard !template.isEmpty else { return }
+        defer { keys[template, default: []].append(key) }
+        guard keys[template] == nil else { return }
+        let name = FileName.problem(with: name) == nil ? name : FileName.name(for: name)
+        let used = Set(names.map(\.own))
+        let free = (2...).lazy.map { "\(name)-\($0)" }.first { !used.contains($0) }
+        names.append((template, used.contains(name) ? free ?? name : name))
     }
 }

@@ -30,13 +30,11 @@ package struct EmptyReach: Codable, Hashable, Sendable, CustomStringConvertible 
         guard plan.selected > 0 else {
             return try await selectingNoDevice(plan.definition.campaign, plan.otherTopics, store)
         }
+        guard plan.expected.devices == 0 else { return nil }
         var left = plan.reach.suppressed.reduce(into: [:]) { $0[$1.key.rawValue] = $1.value }
-        if plan.tooLarge > 0, plan.tooLarge == plan.reach.total {
-            left[SuppressionReason.payloadTooLarge.rawValue] = plan.tooLarge
-        } else if let quiet = plan.quiet {
-            left[SuppressionReason.quietHours.rawValue, default: 0] += quiet.suppressed
+        if let (reason, devices) = plan.expected.leftOut.max(by: { $0.value < $1.value }) {
+            left[reason.rawValue, default: 0] += devices
         }
-        guard left.values.reduce(0, +) >= plan.selected else { return nil }
         return leavingOut(left, of: plan.selected)
     }
 
@@ -82,5 +80,50 @@ package struct EmptyReach: Codable, Hashable, Sendable, CustomStringConvertible 
             .allLeftOut,
             (selected == 1 ? "the one device" : "all \(selected.grouped) devices")
                 + " that the audience selects \(selected == 1 ? "is" : "are") left out: \(list)")
+    }
+}
+
+/// The devices of a run's audience that are expected to get the push, at once or later. The others are in the audience,
+/// but a rule of the run leaves them out when their turn comes.
+package struct ExpectedReach: Hashable, Sendable, CustomStringConvertible {
+    /// The number of devices. If several rules leave devices out, this is an upper bound, because a device may be
+    /// counted by each of them.
+    package let devices: Int
+    package let isUpperBound: Bool
+    /// The devices that each rule leaves out, by reason.
+    package let leftOut: [SuppressionReason: Int]
+
+    init(reach: Int, leftOut: [SuppressionReason: Int]) {
+        let leftOut = leftOut.filter { $0.value > 0 }
+        self.leftOut = leftOut
+        isUpperBound = leftOut.count > 1
+        devices = max(0, reach - (leftOut.values.max() ?? 0))
+    }
+
+    package var description: String {
+        (isUpperBound && devices > 0 ? "at most " : "") + devices.counted("device")
+    }
+}
+
+extension Plan {
+    package var expected: ExpectedReach {
+        ExpectedReach(
+            reach: reach.total,
+            leftOut: [
+                .quietHours: quiet?.suppressed ?? 0, .frequencyCap: capped?.devices.leftOut ?? 0,
+                .payloadTooLarge: tooLarge,
+            ])
+    }
+}
+
+extension PlanResult {
+    package var expected: ExpectedReach {
+        let tooLarge = texts.filter { $0.payloadMinBytes > payloadLimitBytes }.reduce(0) { $0 + $1.devices }
+        return ExpectedReach(
+            reach: reach,
+            leftOut: [
+                .quietHours: quietHours?.leftOut ?? 0, .frequencyCap: frequencyCaps?.leftOut ?? 0,
+                .payloadTooLarge: tooLarge,
+            ])
     }
 }

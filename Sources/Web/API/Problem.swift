@@ -58,7 +58,7 @@ struct Problem: Error, Codable, Sendable {
     init(_ error: any Error, for caller: Caller?) {
         self.init(caller?.topic == nil ? error : ManageSegments.withoutSuggestion(error))
         // A person has buttons and pages where a program has commands.
-        if let caller, caller.proof != .token { detail = CommandReplacement.replaced(in: detail) }
+        if let caller, caller.proof != .token { detail = detail.onPage }
         guard caller?.role != .admin || caller?.topic != nil, UseCases.quotesDatabase(error) else { return }
         detail = Self.ofDatabase
     }

@@ -221,8 +221,10 @@
     button.addEventListener("click", (event) => { event.preventDefault(); check(); });
   }
 
+  // The fields that decide which devices get the push.
+  const counted = /^(c\.(who|guards|start|at|repeat|zone|unknown_zone|quiet|expires_after|late_by_max)|n\.)/;
   const count = async () => {
-    const who = [...new FormData(form)].filter(([name]) => /^(c\.who|c\.guards|n\.)/.test(name));
+    const who = [...new FormData(form)].filter(([name]) => counted.test(name));
     const fields = new URLSearchParams(who).toString();
     if (fields === last || fields.includes("c.who=sql")) return;
     last = fields;
@@ -306,7 +308,7 @@
     letters();
     clearTimeout(timer);
     timer = setTimeout(check, pause);
-    if (/^(c\.who|c\.guards|n\.)/.test(event.target.name)) { clearTimeout(counter); counter = setTimeout(count, pause); }
+    if (counted.test(event.target.name)) { clearTimeout(counter); counter = setTimeout(count, pause); }
   });
   // Ctrl+S or Cmd+S saves, as in other editors.
   form.addEventListener("keydown", (event) => {

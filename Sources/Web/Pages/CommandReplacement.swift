@@ -5,13 +5,15 @@ import Model
 enum CommandReplacement {
     /// Returns the text without commands.
     static func replaced(in text: String) -> String {
-        let signs = ["fanfare", "timedatectl", "kill -", "--override-guard"]
+        let signs = ["fanfare", "timedatectl", "kill -", "--override-guard", "--occurrence"]
         guard signs.contains(where: text.holds) else { return text }
         let text = text.replacing(
             /; --override-guard \w+ sends anyway; the override is recorded/, with: "; or tick its box to send anyway")
         return text.replacing(/(?:run: )?`?systemctl ([a-z-]+) fanfare`?/) { "ask the operator to \($0.1) the service" }
             .replacing("run: timedatectl set-ntp true", with: "ask the operator to turn on NTP")
             .replacing(" (timedatectl)", with: "")
+            .replacing(", perhaps from an empty script variable; give", with: "; give")
+            .replacing(", or omit --occurrence", with: "")
             .replacing("run: kill -CONT its process, or restart it", with: "ask the operator to restart the service")
             .replacing(/(?:run )?`fanfare ((?>[^`]*))`/) {
                 replacement(for: $0.1.split(separator: " ").map(String.init))
@@ -24,10 +26,11 @@ enum CommandReplacement {
         let run = command.dropFirst().first.flatMap { Int64($0) }.map { "the page of run \($0)" }
         switch verb {
         case "approve" where command.contains("--variant"):
-            return "“Send … to the rest” on \(run ?? "the page of the run")"
+            return "“Send … to the rest”, an approver’s button on \(run ?? "the page of the run"),"
         case "status": return run ?? "the Broadcasts page"
         case "report": return run ?? "the page of the run"
         case "approve" where run == nil, "approvals": return "the Approvals page"
+        case "approve": return "“Approve the next stage”, an approver’s button on \(run ?? "the page of the run"),"
         case "plan": return "a new plan"
         case "run": return command.contains("--due") ? "the next scheduled call" : "a plan on the campaign’s page"
         case "test-send": return "a test send"
@@ -48,7 +51,7 @@ enum CommandReplacement {
 
     /// The labels of the buttons of a run's page.
     private static let buttons = [
-        "resume": "Resume", "pause": "Pause", "cancel": "Cancel permanently", "approve": "Approve the next stage",
+        "resume": "Resume", "pause": "Pause", "cancel": "Cancel permanently",
         "recall": "Remove it from the screens", "correct": "Correct the text",
     ]
 }

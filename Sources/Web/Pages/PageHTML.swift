@@ -20,8 +20,8 @@ struct PageHTML: Hashable, Sendable {
         var text = CommandReplacement.replaced(in: message).escapedHTML
         // A page shows a hundred messages, and a regular expression takes long even where it matches nothing.
         if text.holds("Z"), text.holds("T"), text.holds(":") {
-            text = text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/) { match in
-                Self.element(String(match.0)) ?? String(match.0)
+            text = text.replacing(String.timeInText) { match in
+                Self.element(String(match.output)) ?? String(match.output)
             }
         }
         if text.holds(", start ") {

@@ -24,6 +24,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case campaignPhones = "campaign-phones"
     case campaignPlan = "campaign-plan"
     case campaignTroubles = "campaign-troubles"
+    case sharedTemplate = "shared-template"
     case audienceChoices = "audience-choices"
     case composer
     case composerParts = "composer-parts"

@@ -24,6 +24,19 @@ extension String {
         return "\(shownTime) \(zone.abbreviation(for: moment.date) ?? zone.identifier)"
     }
 
+    /// A message of the domain as plain text on a page: without commands, and with its times in the visitor's zone.
+    var onPage: String { CommandReplacement.replaced(in: self).withShownTimes }
+
+    /// The text with its times of ISO 8601 in the visitor's zone.
+    var withShownTimes: String {
+        // A regular expression takes long even where it matches nothing.
+        guard holds("Z"), holds("T"), holds(":") else { return self }
+        return replacing(Self.timeInText) { String($0.output).shownTimeAndZone }
+    }
+
+    /// Matches a time of ISO 8601 in UTC within a text.
+    static var timeInText: Regex<Substring> { /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/ }
+
     /// The date and the time of an ISO 8601 text, as they are.
     var timeWithoutZone: String {
         guard count >= 20 else { return self }

@@ -43,16 +43,19 @@ struct PlanText {
     }
 
     private func addReach(_ page: inout Page) {
-        let left = plan.selected - plan.reach.total
+        let expected = plan.expected
+        let isWhole = plan.selected == expected.devices
         page.row(
             "Reach",
-            "\(plan.reach.total.devices)" + (left > 0 ? ", of \(plan.selected.grouped) that the audience selects" : ""),
-            Console.warned(plan.reach.environmentSummary, on: .results))
+            "\(expected)" + (isWhole ? "" : ", of \(plan.selected.grouped) that the audience selects"),
+            expected.devices == 0
+                ? ""
+                : Console.warned(plan.reach.environmentSummary, on: .results)
+                    + (expected.leftOut.isEmpty ? "" : " in the audience"))
         if let emptyReach = plan.emptyReach { page.row("No device", emptyReach.detail) }
         for keyless in plan.keyless { page.row("No key", keyless.description) }
-        let reasons = plan.reach.suppressed.filter { $0.value > 0 }.sorted {
-            ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue)
-        }
+        let reasons = plan.reach.suppressed.merging(expected.leftOut, uniquingKeysWith: +).filter { $0.value > 0 }
+            .sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
         page.row("Left out", reasons.map { "\($0.key.rawValue) \($0.value.grouped)" }.joined(separator: ", "))
         page.row(
             "Variants",

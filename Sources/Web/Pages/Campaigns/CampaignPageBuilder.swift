@@ -146,11 +146,14 @@ struct CampaignPageBuilder: Sendable {
             problems: detail.problems.filter { problem in
                 !detail.templates.contains { $0.template.path == problem.path }
             }, readOnly: try editing.reason(.campaign, name))
+        let access = CampaignAccess(cases, caller)
         let templates = try detail.templates.map { template in
-            FileEditor(
+            var editor = FileEditor(
                 .template, file: template.template.name, path: template.template.path, of: CampaignPage.address(name),
                 text: template.text, etag: template.etag, problems: template.problems,
                 readOnly: try editing.reason(.template, template.template.name))
+            editor.shared = SharedTemplate(access.visible(template.template), besides: name)
+            return editor
         }
         return [campaign] + templates
     }
@@ -171,9 +174,11 @@ struct CampaignPageBuilder: Sendable {
         let path = page.files[index].path
         let access = CampaignAccess(cases, caller)
         let found = try await access.validated(draft.kind, draft.file, text: draft.text).problems
+        let shared = page.files[index].shared
         page.files[index] = FileEditor(
             draft.kind, file: draft.file, path: path, of: CampaignPage.address(name), text: draft.text,
             etag: draft.etag, problems: found, readOnly: page.files[index].reason)
+        page.files[index].shared = shared
     }
 
     // MARK: Phones

@@ -68,8 +68,8 @@ struct FileEditing: Sendable {
             }
             editor.conflict = .init(
                 waiting ?? refusal.description, yours: draft.text, theirs: theirs.text, etag: theirs.etag)
-        } else if case .wrong = refusal {
-            editor.refusal = ["Not saved: correct the errors first."]
+        } else if case .wrong(let diagnostics) = refusal {
+            editor.refuse(diagnostics)
         } else {
             editor.refusal = refusal.description.messageLines
         }

@@ -80,6 +80,8 @@ struct FileEditor: Sendable {
     /// left.
     var isUnsaved: Bool
     var conflict: Conflict?
+    /// The template, and the other campaigns that use it. `nil` for another file, and if no other campaign does.
+    var shared: SharedTemplate?
     /// The reasons why the text was not saved, one per line.
     var refusal: [String]
 
@@ -116,6 +118,14 @@ struct FileEditor: Sendable {
         refusal = []
     }
 
+    /// Shows that the text was not saved, with the errors that refused it.
+    mutating func refuse(_ diagnostics: [Diagnostic]) {
+        refusal = ["Not saved: correct the errors first."]
+        troubles = troubles.with(diagnostics, of: path, lines: text.plainLines)
+        isWrong = troubles.errors > 0
+        summary = troubles.summary
+    }
+
     /// Returns an identifier for use in an address.
     static func id(_ kind: ManageFiles.Kind, _ file: String) -> String {
         String(
@@ -138,6 +148,34 @@ extension [FileEditor.Trouble] {
     /// Both kinds keep their order.
     var errorsFirst: Self { filter { $0.severity == "error" } + filter { $0.severity != "error" } }
     var summary: String { FileEditor.summary(errors: errors, warnings: count - errors) }
+
+    /// Returns the problems with those of a refusal that they lack.
+    ///
+    /// - Parameters:
+    ///   - path: the path of the editor's file. Empty if there is no editor.
+    ///   - lines: the lines of the editor's text.
+    func with(_ diagnostics: [Diagnostic], of path: String = "", lines: [String] = []) -> Self {
+        let refused = diagnostics.map { FileEditor.Trouble(.init($0), in: $0.path == path ? lines : nil) }
+        return (self + refused.filter { new in !contains { $0.place == new.place && $0.summary == new.summary } })
+            .errorsFirst
+    }
+}
+
+/// A template that several campaigns use, so that a change of its text changes all of them.
+struct SharedTemplate: Sendable {
+    var template: String
+    /// The other campaigns.
+    var users: [TemplatePage.User]
+
+    /// - Parameters:
+    ///   - template: the template, with the campaigns that the visitor may see.
+    ///   - campaign: the campaign that the page shows.
+    init?(_ template: TemplateResult, besides campaign: String) {
+        let others = template.campaigns.filter { $0 != campaign }
+        guard !others.isEmpty else { return nil }
+        self.template = template.name
+        users = others.map(TemplatePage.User.init)
+    }
 }
 
 extension FileEditor.Trouble {

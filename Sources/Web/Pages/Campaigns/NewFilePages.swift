@@ -54,7 +54,7 @@ struct NewFilePages: Sendable {
                 now: cases.now)
             if let held = written.held { return PageRequest.seeOther("/changes#change-\(held)") }
         } catch FileRefusal.wrong(let diagnostics) {
-            page.files[0].refusal = ["Not saved: correct the errors first."]
+            page.files[0].refuse(diagnostics)
             return try answer(request, page, status: .init(code: Problem(FileRefusal.wrong(diagnostics)).status))
         } catch FileRefusal.changedMeanwhile {
             // Another user created the file first.

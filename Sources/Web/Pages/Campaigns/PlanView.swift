@@ -51,6 +51,8 @@ struct PlanView: Sendable {
     var sentTo: String
     var isProduction: Bool
     var isEmpty: Bool
+    /// The reason why no device gets the push. `nil` if some do, or if the reason is not known.
+    var emptyReason: String?
     var facts: [Fact]
     var waves: [WaveRow]
     var moreWaves: String?
@@ -63,14 +65,17 @@ struct PlanView: Sendable {
     var hash: String?
 
     init(_ plan: PlanResult, isNow: Bool) {
-        let next = plan.localTime.map { "\($0) by each device's clock" } ?? plan.waves.first?.startsAt
+        let next =
+            plan.localTime.map { "\($0) by each device's clock" } ?? plan.waves.first?.startsAt.shownTimeAndZone
         when = isNow ? "now" : next.map { "at its next time, \($0)" } ?? "now"
         let left = plan.selected - plan.reach
-        reach = plan.reach.counted("device")
+        reach = plan.expected.description
         quiet = plan.quietHours.flatMap { Self.summary($0, of: plan.reach) }
-        sentTo = plan.sentTo.isEmpty ? reach : plan.sentTo
+        let isWhole = plan.expected.leftOut.isEmpty
+        sentTo = plan.sentTo.isEmpty ? reach : plan.sentTo + (isWhole ? "" : " in the audience")
         isProduction = plan.byEnvironment[PushEnvironment.production.rawValue, default: 0] > 0
-        isEmpty = plan.reach == 0
+        emptyReason = plan.expected.devices > 0 ? nil : plan.nobodyReached?.detail.onPage
+        isEmpty = plan.expected.devices == 0
         facts = Self.facts(plan, left: left)
         waves = plan.waves.prefix(Self.wavesShown).map(WaveRow.init)
         let rest = plan.waves.dropFirst(Self.wavesShown)
@@ -81,7 +86,7 @@ struct PlanView: Sendable {
         difference = plan.sinceLastRun.map { Self.difference($0, now: plan.reach) } ?? []
         sinceRun = plan.sinceLastRun?.run
         sentBefore = plan.sentBefore
-        refusals = plan.refusals.map(CommandReplacement.replaced)
+        refusals = plan.refusals.map(\.onPage)
         hash = plan.plan
     }
 
@@ -127,6 +132,7 @@ struct PlanView: Sendable {
         }
         facts += (plan.lint ?? []).map { Fact(name: "Look again", value: $0) }
         return facts.filter { !$0.value.isEmpty || $0.code != nil }
+            .map { Fact(name: $0.name, value: $0.value.withShownTimes, code: $0.code) }
     }
 
     private static func summary(_ quiet: PlanResult.Quiet, of reach: Int) -> String? {

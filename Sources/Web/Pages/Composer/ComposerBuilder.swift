@@ -115,6 +115,27 @@ struct ComposerBuilder: Sendable {
         return edited
     }
 
+    /// Returns the plan of the form's next start. Throws if the form has errors. Fields that it lacks are as in the
+    /// files.
+    func planned(_ form: [String: String]) async throws -> PlanCampaign.Planned {
+        let campaign = try cases.files.current(.campaign, pages.name).text ?? ""
+        let template = cases.files.templates(ofText: campaign, name: pages.name).first ?? ""
+        let files = ComposedFiles(
+            campaign: campaign, template: try cases.files.current(.template, template).text ?? "")
+        let fields = try Self.posted(form, over: files.fields)
+        guard files.obstacle == nil, Self.problems(of: fields, form).isEmpty else { throw YAMLText.Fault.unreadable }
+        let new = try files.edited(fields)
+        let source = try cases.files.source(
+            pages.name,
+            drafts: [
+                try cases.files.path(.campaign, pages.name): new.campaign,
+                try cases.files.path(.template, template): new.template,
+            ])
+        try await CampaignAccess(cases, pages.caller).requireSegments(of: source.campaign)
+        return try await cases.planning(source.campaign.topic).plan(
+            source.definition(with: [:], plannedAt: cases.now), occurrence: nil, isNow: false, now: cases.now)
+    }
+
     static func summary(of fault: YAMLText.Fault) -> String {
         switch fault {
         case .unreadable: "Not changed: a file has an unusual form that only the file view can change."
@@ -132,9 +153,11 @@ struct ComposerBuilder: Sendable {
     }
 
     private func form(_ files: ComposedFiles, _ fields: ComposerFields, _ page: CampaignPage) -> ComposerForm {
-        ComposerForm(
+        var form = ComposerForm(
             files, fields, address: page.address + "/compose", campaignTag: page.files[0].etag,
             templateTag: page.files[1].etag)
+        form.shared = page.files[1].shared
+        return form
     }
 
     /// Returns the fields that a form sent, with those that were switched off.
@@ -174,7 +197,15 @@ struct ComposerBuilder: Sendable {
         let files = ComposedFiles(campaign: text, template: template)
         guard !edited.texts.isEmpty else { return located(page.files.flatMap(\.troubles), in: files, page) }
         let access = CampaignAccess(cases, pages.caller)
-        let found = try await access.validated(.campaign, campaign.file, text: text, beside: edited.texts).problems
+        var found = try await access.validated(.campaign, campaign.file, text: text, beside: edited.texts).problems
+        if let draft = edited.drafts.first(where: { $0.kind == .template }) {
+            // A save checks the template by itself, too, and each campaign that uses it. What was wrong in another file
+            // before does not prevent the save.
+            let path = page.files[1].path
+            let saved = try await access.validated(.template, draft.file, text: page.files[1].text).problems
+            let new = try await access.validated(.template, draft.file, text: draft.text, beside: edited.texts).problems
+            found += new.filter { ($0.path == path || !saved.contains($0)) && !found.contains($0) }
+        }
         return located(found.map { FileEditor.Trouble($0, in: nil) }, in: files, page)
     }
 
@@ -198,6 +229,9 @@ struct ComposerBuilder: Sendable {
         let values = pages.caller.sees(topic) ? try? await cases.audienceValues.latest(topic) : nil
         let segments = try? await SegmentAccess(cases, pages.caller).all()
         form.offer(values ?? AudienceValuesResult(), segments: segments?.map(\.name) ?? [], fields)
+        if values == nil {
+            form.missing = "The devices are being counted. Reload this page to see the languages without a text."
+        }
     }
 }
 
@@ -235,7 +269,15 @@ extension ComposerBuilder {
         if fields["start"] == "repeat", fields["repeat.time"].isEmpty, fields["repeat.cron"].isEmpty {
             add("repeat.time", "When: choose a time.")
         }
+        let opened = ComposerConflict.fields(of: form["opened", default: ""])
+        if !fields.usesUnknownZone, !fields["unknown_zone"].isEmpty, fields["unknown_zone"] != opened["unknown_zone"] {
+            add(
+                "unknown_zone",
+                "When: “Time zone for devices without one” counts only with “each device’s own clock” or with quiet hours. Choose one of them, or empty the field."
+            )
+        }
         if fields["who"] == "choose" {
+            for name in fields.unknownCountries { add("who.countries", ComposerFields.summary(unknownCountry: name)) }
             if fields.audience.isEmpty { add("who", "Who: choose at least one condition, or Everyone.") }
             if !fields["who.seen"].isEmpty, Int(fields["who.seen"]).map({ $0 < 1 }) ?? true {
                 add("who.seen", "Who: “Seen within” takes a number of days.")

@@ -48,6 +48,8 @@ struct ComposerForm: Sendable {
     var conflict: ComposerConflict?
     var isUnsaved = false
     var isSaved = false
+    /// The template of the texts, and the other campaigns that use it. `nil` if no other campaign does.
+    var shared: SharedTemplate?
     /// The problems of the two files, errors first.
     var troubles: [FileEditor.Trouble] = []
     var summary = "no problem"
@@ -199,6 +201,9 @@ struct ComposerForm: Sendable {
         isRefused = found.contains(where: \.isObstacle)
         summary = found.summary
     }
+
+    /// Adds the errors that refused a save, if the form does not show them yet.
+    mutating func list(_ diagnostics: [Diagnostic]) { show(troubles.with(diagnostics)) }
 
     /// Adds the values to choose from: those of the devices, of the segments, and of the files.
     mutating func offer(_ values: AudienceValuesResult, segments names: [String], _ fields: ComposerFields) {

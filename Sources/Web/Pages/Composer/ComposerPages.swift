@@ -79,6 +79,7 @@ struct ComposerPages: Sendable {
                 if case .wrong = refusal {
                     ["Not saved: correct the errors first."]
                 } else { refusal.description.messageLines }
+            if case .wrong(let diagnostics) = refusal { page.composer?.list(diagnostics) }
         }
         return try answer(request, page, status: .init(code: Problem(refusal).status))
     }
@@ -86,10 +87,17 @@ struct ComposerPages: Sendable {
     /// Returns the count of the form's audience as a fragment. A script requests it while a person chooses.
     @Sendable private func count(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
-        let fields = try ComposerBuilder.posted(try await request.form(), over: ComposerFields())
-        let topic = try cases.files.topic(ofCampaign: builder.pages.name) ?? ""
-        var view = try await SegmentPages(cases: cases).counted(
-            fields.audience, ["topic": topic, "push_type": PushType.alert.rawValue], request)
+        let form = try await request.form()
+        let fields = try ComposerBuilder.posted(form, over: ComposerFields())
+        var view: CountView
+        if let planned = try? await builder.planned(form) {
+            view = CountView(planned)
+        } else {
+            // A form with errors has no plan.
+            let topic = try cases.files.topic(ofCampaign: builder.pages.name) ?? ""
+            view = try await SegmentPages(cases: cases).counted(
+                fields.audience, ["topic": topic, "push_type": PushType.alert.rawValue], request)
+        }
         if let devices = view.devices {
             if let most = Int(fields["guards.max_reach"]), devices > most {
                 view.problem = "More than the limit of \(most.grouped): the send would be refused."

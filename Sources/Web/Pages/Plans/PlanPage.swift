@@ -28,7 +28,7 @@ extension PlanList.Row {
         name = "Plan \(plan.id)"
         campaign = plan.file
         excerpt = plan.definition.excerpt(in: []) ?? "a silent push"
-        reach = (try? plan.result.reach.grouped) ?? ""
+        reach = (try? plan.result.expected.devices.grouped) ?? ""
         (state, mark) = (step.summary, PlanPage.mark(step))
         made = "\(PersonName.shown(plan.madeBy)), \(plan.madeAt.iso8601.shownTime)"
     }
@@ -167,7 +167,9 @@ extension PlanPage {
         case .approved where !caller.role.may(.run):
             "It has all signatures: a sender may send it. \(caller.name) is \(caller.role.rawValue)."
         case .ready: "Check it, test it on a device, and send it."
-        case .outdated: "The campaign's files have changed since this plan was made. Plan it again."
+        case .outdated:
+            "The campaign's files have changed since this plan was made. Plan it again."
+                + (caller.role.may(.testSend) ? " A test sends the texts of this plan, as shown below." : "")
         case .sent(let run): "\(run.occurrence) is \(run.state.rawValue)."
         case .refused, .needsApproval, .awaitingApproval, .approved, .rejected:
             Self.next(step, "Change the values") ?? ""
@@ -219,10 +221,10 @@ extension PlanPage {
 
     private static func guards(_ result: PlanResult) -> [PlanView.Guard] {
         let repeated = result.sentBefore.map { before in
-            PlanView.Guard(name: GuardName.repeated.rawValue, label: "Send it again: \(before.summary)")
+            PlanView.Guard(name: GuardName.repeated.rawValue, label: "Send it again: \(before.summary.onPage)")
         }
         let refused = result.refusedGuards.map { refusal in
-            PlanView.Guard(name: refusal.name, label: "Override \(refusal.name): \(refusal.message)")
+            PlanView.Guard(name: refusal.name, label: "Override \(refusal.name): \(refusal.message.onPage)")
         }
         return [repeated].compactMap(\.self) + refused
     }

@@ -79,6 +79,10 @@ struct SegmentPages: Sendable {
         do {
             try request.caller.requireAllApps(for: "segments")
             let name = form.name.trimmingCharacters(in: .whitespaces)
+            let chosen = try ComposerBuilder.posted(fields, over: ComposerFields())
+            if chosen["who"] == "choose", let country = chosen.unknownCountries.first {
+                throw Failure(.invalidData, ComposerFields.summary(unknownCountry: country))
+            }
             try await CampaignAccess(cases, request.caller).requireChanging(segment: name)
             _ = try await cases.segments.define(
                 name, expression: form.expression, form.condition(for: name, over: fields["over"]),
@@ -339,46 +343,5 @@ struct SegmentForm: Sendable {
         known = Known(
             address: "/segments/\(found.name.inAddress)", label: "Open \(found.name)", theirs: found.expression)
         if case .changedMeanwhile = refusal { known?.tag = found.tag }
-    }
-}
-
-/// The number of devices that an expression selects, or its problems with their columns.
-struct CountView: Sendable {
-    struct Fault: Sendable {
-        var column: Int
-        var text: String
-    }
-
-    struct Part: Sendable {
-        var label: String
-        var count: String
-    }
-
-    var faults: [Fault] = []
-    var problem: String?
-    /// The number of devices that a push would reach. `nil` if the expression cannot be counted.
-    var reach: String?
-    /// The same number. `nil` if the expression cannot be counted.
-    var devices: Int?
-    var selected = ""
-    var parts: [Part] = []
-
-    init(problems: [ExpressionProblemResult]) {
-        faults = problems.map {
-            Fault(column: $0.column, text: [$0.what, $0.advice].compactMap(\.self).joined(separator: "; "))
-        }
-    }
-
-    init(problem: String) { self.problem = problem }
-
-    init(_ count: ExpressionCountResult) {
-        reach = count.reach.grouped
-        devices = count.reach
-        selected = count.selected.grouped
-        let reasons = count.suppressed.filter { $0.value > 0 }.sorted { $0.key < $1.key }
-            .map { Part(label: "not sent to: " + $0.key.withSpaces, count: $0.value.grouped) }
-        parts =
-            count.byEnvironment.sorted { $0.key < $1.key }.map { Part(label: $0.key, count: $0.value.grouped) }
-            + reasons
     }
 }
