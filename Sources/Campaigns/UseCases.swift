@@ -208,9 +208,11 @@ extension UseCases {
         RequestReads(allowance: ReadAllowance(queue: readQueue, caller: caller, presence: presence))
     }
 
-    /// Returns sentences that say what a run's deliveries wait for, with times in this machine's zone.
-    package func waitSummaries(of held: FollowRuns.Held) -> [String] {
-        WaitsText(held.waits, held.holder?.storeWait, now: now).sentences
+    /// Returns sentences that say what a run's deliveries wait for.
+    ///
+    /// - Parameter zone: the reader's time zone.
+    package func waitSummaries(of held: FollowRuns.Held, zone: TimeZone) -> [String] {
+        WaitsText(held.waits, held.holder?.storeWait, now: now, zone: zone).sentences
     }
 }
 

@@ -61,14 +61,14 @@ struct WaitsTextTests {
     @Test func `the line says what is waited for in place of a time left`() {
         var counts = DeliveryCounts()
         (counts.audience, counts.accepted, counts.pending) = (1000, 988, 12)
-        let moving = ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
+        let moving = ProgressPrinter.line(counts, sentBefore: 0, elapsed: .seconds(10))
         #expect(moving.hasSuffix("1s remaining"))
         // Ten in 10.2 s are one a second, not none.
         (counts.accepted, counts.pending) = (10, 990)
-        #expect(ProgressPrinter.line(counts, settledBefore: 0, elapsed: .milliseconds(10_200)).contains(", 1/s, "))
+        #expect(ProgressPrinter.line(counts, sentBefore: 0, elapsed: .milliseconds(10_200)).contains(", 1/s, "))
         (counts.accepted, counts.pending) = (988, 12)
         let waiting = ProgressPrinter.line(
-            counts, settledBefore: 0, elapsed: .seconds(10), waits: ["12 wait for their retry at 14:02:10"])
+            counts, sentBefore: 0, elapsed: .seconds(10), waits: ["12 wait for their retry at 14:02:10"])
         #expect(
             waiting
                 == "988 of 1,000 settled (98.8 %), 988 accepted, 0 rejected, 0 unknown; "
@@ -79,14 +79,14 @@ struct WaitsTextTests {
         var counts = DeliveryCounts()
         (counts.audience, counts.accepted, counts.leased) = (1000, 997, 3)
         #expect(
-            ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
+            ProgressPrinter.line(counts, sentBefore: 0, elapsed: .seconds(10))
                 == "997 of 1,000 settled (99.7 %), 997 accepted, 0 rejected, 0 unknown; 3 wait for APNs' response")
         (counts.accepted, counts.leased) = (999, 1)
-        let last = ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
+        let last = ProgressPrinter.line(counts, sentBefore: 0, elapsed: .seconds(10))
         #expect(last.hasSuffix("; 1 waits for APNs' response"))
         (counts.accepted, counts.leased) = (1000, 0)
         let done = ProgressPrinter.line(
-            counts, settledBefore: 0, elapsed: .seconds(10), waits: ["9 wait for their retry at 14:02:10"])
+            counts, sentBefore: 0, elapsed: .seconds(10), waits: ["9 wait for their retry at 14:02:10"])
         #expect(done.hasSuffix("0s remaining"))
     }
 

@@ -19,10 +19,16 @@ struct FrameTests {
             #expect(page.header("content-security-policy") != nil)
             let stranger = try await scene.ask("GET", "/nowhere", headers: Self.asBrowser)
             #expect(stranger.status == 404 && !stranger.text.contains("aria-label=\"Sections\""))
-            // An address of forms alone, as Back may ask for it.
-            let form = try await scene.page("/stops/lift", headers: Self.asBrowser)
-            #expect(form.status == 405 && form.text.contains("<h1>Page not found</h1>"))
-            #expect(form.header("allow") == "POST")
+            // An address of forms alone, as Back may ask for it, and as it stands above the answer to a form.
+            for (address, above) in [
+                ("/stops/lift", "/stops"), ("/campaigns/a/check", "/campaigns/a"),
+                ("/plans/1/test-send", "/plans/1"), ("/sign-out", "/"),
+            ] {
+                let form = try await scene.page(address, headers: Self.asBrowser)
+                #expect(form.status == 303 && form.header("location") == above, "\(address)")
+            }
+            let program = try await scene.page("/stops/lift")
+            #expect(program.status == 405 && program.header("allow") == "POST")
             #expect(try await scene.page("/nowhere").text == "/nowhere does not exist\n")
             let api = try await scene.api("GET", "/nowhere", headers: Self.asBrowser)
             #expect(api.status == 404 && api.problem?.status == 404)

@@ -87,7 +87,18 @@ struct PageTemplateTests {
             return ChangesPage(
                 changes: [.init(detail, mayRelease: true)], isEmpty: false, problem: ["none"])
         },
-        Example(template: .approvals) { ApprovalList(open: [approval], decided: [approval], problem: "none") },
+        Example(template: .approvals) {
+            ApprovalList(
+                open: [approval], decided: [approval],
+                stages: [
+                    .init(
+                        try ResultJSON.value(
+                            WaitingStageResult.self,
+                            from:
+                                #"{"run": 1, "campaign": "c", "occurrence": "o", "stage": 2, "members": "10 %", "devices": 3, "reason": "waits"}"#
+                        ))
+                ], problem: "none")
+        },
         Example(template: .approval) {
             let alert =
                 #"{"aps": {"alert": {"title": "T", "subtitle": "S", "body": "\#(String(repeating: "b", count: 300))"}}}"#
@@ -159,7 +170,7 @@ struct PageTemplateTests {
     private static func count() throws -> CountView {
         var view = CountView(try golden(ExpressionCountResult.self))
         view.faults = CountView(problems: [try golden(ExpressionProblemResult.self)]).faults
-        view.problem = "none"
+        (view.problem, view.when) = ("none", "now")
         return view
     }
 

@@ -8,7 +8,7 @@ import Testing
 /// A run whose comparison of variants shows no winner, on its page and in the API.
 @Suite(.timeLimit(.minutes(10))) struct `The choice of a variant` {
     /// A run that waits for the choice.
-    private static func waiting(_ scene: WebScene) async throws -> Int64 {
+    static func waiting(_ scene: WebScene) async throws -> Int64 {
         try await scene.sending.addDevices(0..<200)
         let definition = try scene.sending.definition {
             $0.feedback = CampaignFeedback()

@@ -16,7 +16,9 @@ package struct ReportRun: Sendable {
     private func completed(_ report: Report) async throws -> Report {
         var report = report
         if report.run.definition.campaign.stages != nil { report.stages = try await store.stages(of: report.run.id) }
-        report.correctedBy = try await CorrectRun.corrections(of: report.run, in: store).map(\.id)
+        let corrections = try await CorrectRun.corrections(of: report.run, in: store)
+        report.correctedBy = corrections.map(\.id)
+        report.recalledBy = corrections.filter { $0.definition.correction?.kind == .recall }.map(\.id)
         report.emergencyOverride = try await EmergencyOverride.of(report.run, in: store)
         return report
     }
@@ -240,6 +242,8 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var corrects: CorrectionResult?
     /// The runs that correct this run; absent if there are none.
     package var correctedBy: [Int64]?
+    /// Those of `corrected_by` that remove the notification instead of replacing it; absent if there are none.
+    package var recalledBy: [Int64]?
     /// Absent if the run had the approvals that it needed, or needed none.
     package var brokenGlass: EmergencyOverrideResult?
     /// Whether the run was sent to one device by hand.
@@ -283,6 +287,7 @@ package struct ReportResult: Codable, Hashable, Sendable {
         stages = StageResult.all(report.run, report.stages)
         corrects = CorrectionResult(report.run)
         correctedBy = report.correctedBy.isEmpty ? nil : report.correctedBy
+        recalledBy = report.recalledBy.isEmpty ? nil : report.recalledBy
         brokenGlass = report.emergencyOverride.map(EmergencyOverrideResult.init)
         test = report.run.isTest
         possibleDuplicates = report.possibleDuplicates

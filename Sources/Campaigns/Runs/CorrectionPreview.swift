@@ -25,6 +25,8 @@ package struct CorrectionPreview: Sendable {
     package let mayOverride: Bool
     /// The last correction of the run's texts; `nil` if this is the first one.
     package let earlier: Run?
+    /// The run that has removed the notification from the screens since; `nil` if none has.
+    package let removedBy: Run?
     package let obstacle: Obstacle?
     /// The correction; `nil` if there is an obstacle.
     package let prepared: CorrectRun.Prepared?
@@ -44,8 +46,8 @@ extension CorrectRun {
         order.isAgain = true
         order.template = order.template.flatMap { templates.contains($0) ? $0 : nil } ?? templates.first
         let draft = try await draft(run, order, sees)
-        let earlier = try await Self.corrections(of: run, in: store)
-            .filter { $0.definition.correction?.kind == .replace }
+        let corrections = try await Self.corrections(of: run, in: store)
+        let earlier = corrections.filter { $0.definition.correction?.kind == .replace }
         let last = earlier.last { $0.definition.template.name == draft.template.name }
         let sent = run.definition.variables.merging(last?.definition.variables ?? [:]) { $1 }
         let names = draft.template.variables
@@ -77,6 +79,7 @@ extension CorrectRun {
         return CorrectionPreview(
             templates: templates, template: draft.template.name, variables: order.variables, definition: definition,
             sentTo: draft.reached.environmentSummary, mayOverride: mayOverride, earlier: earlier.last,
+            removedBy: corrections.last.flatMap { $0.definition.correction?.kind == .recall ? $0 : nil },
             obstacle: obstacle, prepared: prepared)
     }
 }

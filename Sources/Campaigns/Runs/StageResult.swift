@@ -16,7 +16,7 @@ package struct StageResult: Codable, Hashable, Sendable {
     package var openedAt: String?
     package var decidedAt: String?
     /// When the next stage begins, if the verdict is `go` and no stop comes first. Absent once the next stage has
-    /// begun.
+    /// begun, and once the run waits for approval or has ended.
     package var holdsUntil: String?
     package var answered, failed, gone, unknown: Int
     /// The tolerated percentage of rejected deliveries; absent for the stage `the rest`.
@@ -51,7 +51,9 @@ package struct StageResult: Codable, Hashable, Sendable {
         state = last?.verdict.rawValue ?? (record.openedAt == nil ? "waiting" : open)
         openedAt = record.openedAt?.iso8601
         decidedAt = last?.at.iso8601
-        if !isOver, record.decision?.variants == nil, let decision = last, decision.verdict == .go,
+        // A run waits for approval only after the hold.
+        let isHeld = !isOver && !run.state.isFinal && run.halt != .approval
+        if isHeld, record.decision?.variants == nil, let decision = last, decision.verdict == .go,
             let hold = stage.hold, hold > .zero
         {
             holdsUntil = (decision.at + hold).iso8601

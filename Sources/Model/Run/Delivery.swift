@@ -110,6 +110,8 @@ package struct DeliveryCounts: Hashable, Sendable, Codable {
     package var closes: Bool { audience == sum }
     /// The number of deliveries in a final state.
     package var settled: Int { accepted + rejected + unknown + suppressed }
+    /// The settled deliveries without the suppressed ones, which take no time and so say nothing about the speed.
+    package var sent: Int { accepted + rejected + unknown }
     /// Whether any device got the push, or may have got it.
     package var hasSent: Bool { accepted + unknown > 0 }
 }

@@ -117,6 +117,8 @@ package struct Report: Hashable, Sendable {
     package var stages: [StageRecord]
     /// The runs that correct this one, in order.
     package var correctedBy: [Int64] = []
+    /// Those of ``correctedBy`` that remove the notification instead of replacing it.
+    package var recalledBy: [Int64] = []
     /// `nil` if the run had its signatures, or needed none.
     package var emergencyOverride: EmergencyOverride?
     /// The numbers of devices that this run marked as gone, and that it suspended.

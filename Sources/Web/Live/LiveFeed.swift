@@ -6,8 +6,8 @@ import Model
 import ServiceLifecycle
 import Synchronization
 
-/// Builds the live state of a run, or of the latest runs. It builds a state at most once a second for all viewers, and
-/// only while a page shows it.
+/// Builds the live state of a run, or of the latest runs. It builds a state at most once a second for all viewers of a
+/// time zone, and only while a page shows it.
 final class LiveFeed: Sendable {
     /// The subject that a page shows.
     enum Subject: Hashable, Sendable {
@@ -30,14 +30,20 @@ final class LiveFeed: Sendable {
     /// The time for which the counted figures of a run are shown. They are more expensive than its counts.
     private static let figuresKept: Duration = .seconds(5)
 
+    /// A state holds times in the zone of its viewers.
+    private struct Key: Hashable {
+        var subject: Subject
+        var zone = ViewerZone.current
+    }
+
     private struct Entry {
         var message: Message
         var builtAt: Duration
     }
 
     private struct State {
-        var entries: [Subject: Entry] = [:]
-        var building: Set<Subject> = []
+        var entries: [Key: Entry] = [:]
+        var building: Set<Key> = []
         var rates = RunRates()
         var figures: [Int64: (figures: RunFigures, state: RunState, builtAt: Duration)] = [:]
     }
@@ -52,22 +58,22 @@ final class LiveFeed: Sendable {
     /// Returns the state, or `nil` if the run does not exist. The state is at most a second old, or older while another
     /// request builds a newer one.
     func message(_ subject: Subject) async throws -> Message? {
-        let now = cases.uptime
+        let (key, now) = (Key(subject: subject), cases.uptime)
         let known = state.withLock { state -> Message? in
-            let entry = state.entries[subject]
-            if let entry, now - entry.builtAt < Self.buildEvery || state.building.contains(subject) {
+            let entry = state.entries[key]
+            if let entry, now - entry.builtAt < Self.buildEvery || state.building.contains(key) {
                 return entry.message
             }
-            state.building.insert(subject)
+            state.building.insert(key)
             return nil
         }
         if let known { return known }
-        defer { state.withLock { _ = $0.building.remove(subject) } }
+        defer { state.withLock { _ = $0.building.remove(key) } }
         guard let live = try await live(subject) else { return nil }
         let text = try ResultJSON.line(live)
         let message = Message(state: live, text: text, tag: EntityTag.of(text))
         state.withLock { state in
-            state.entries[subject] = Entry(message: message, builtAt: now)
+            state.entries[key] = Entry(message: message, builtAt: now)
             // Drop the states that no page has shown for 60 s.
             state.entries = state.entries.filter { now - $0.value.builtAt < .seconds(60) }
             state.rates.forget(before: now - .seconds(60))
@@ -81,7 +87,8 @@ final class LiveFeed: Sendable {
         let held = try await cases.runs.inDetail(run)
         let isStopped = try await cases.runs.stops().order(of: run) != nil
         return RunView(
-            held.result, rate: rate(held.result), waits: cases.waitSummaries(of: held), isStopped: isStopped)
+            held.result, rate: rate(held.result),
+            waits: cases.waitSummaries(of: held, zone: ViewerZone.current), isStopped: isStopped)
     }
 
     /// Returns a page of the list of runs.
@@ -125,9 +132,10 @@ final class LiveFeed: Sendable {
 
     private func rate(_ result: RunResult) -> Double? {
         let counts = result.counts
-        let settled = counts.audience - counts.pending - counts.leased
+        // A suppressed delivery takes no time, and so says nothing about the speed.
+        let sent = counts.accepted + counts.rejected + counts.unknown
         let now = cases.uptime
-        return state.withLock { $0.rates.rate(of: result.run, settled: settled, at: now) }
+        return state.withLock { $0.rates.rate(of: result.run, sent: sent, at: now) }
     }
 }
 
@@ -144,12 +152,16 @@ extension LiveFeed {
     /// event. `end` follows if nothing will change any more, if the run is gone, or if the server stops. The stream
     /// also ends when the client leaves.
     func stream(_ subject: Subject, _ context: WebContext) -> Response {
+        // The body is written after the request's own scope has ended.
+        let zone = ViewerZone.current
         let body = ResponseBody { [self] writer in
             // Only one task at a time uses the writer: the task that watches the client writes, and this task finishes
             // after it.
             nonisolated(unsafe) var open = writer
             try await context.whileClientStays { [self] in
-                try await write(subject) { text in try await open.write(ByteBuffer(string: text)) }
+                try await ViewerZone.$current.withValue(zone) {
+                    try await write(subject) { text in try await open.write(ByteBuffer(string: text)) }
+                }
             }
             try await open.finish(nil)
         }

@@ -32,19 +32,21 @@ struct RunRates: Sendable {
     private static let span: Duration = .seconds(10)
 
     private struct Look: Sendable {
-        var settled: Int
+        var sent: Int
         var at: Duration
     }
 
     private var looks: [Int64: [Look]] = [:]
 
-    /// Returns the number of deliveries settled per second, or `nil` after a single sample.
-    mutating func rate(of run: Int64, settled: Int, at now: Duration) -> Double? {
-        var own = looks[run, default: []].filter { now - $0.at <= Self.span && $0.settled <= settled }
-        own.append(Look(settled: settled, at: now))
+    /// Returns the number of deliveries sent per second, or `nil` after a single sample.
+    ///
+    /// - Parameter sent: the settled deliveries that are not suppressed.
+    mutating func rate(of run: Int64, sent: Int, at now: Duration) -> Double? {
+        var own = looks[run, default: []].filter { now - $0.at <= Self.span && $0.sent <= sent }
+        own.append(Look(sent: sent, at: now))
         looks[run] = own
         guard let first = own.first, now > first.at else { return nil }
-        return Double(settled - first.settled) / (now - first.at).inSeconds
+        return Double(sent - first.sent) / (now - first.at).inSeconds
     }
 
     /// Forgets the runs that were not sampled since this time.
@@ -129,7 +131,7 @@ struct RunView: Sendable {
         campaign = result.campaign
         occurrence = result.occurrence
         state = result.state
-        summary = CommandReplacement.replaced(in: result.stateSummary)
+        summary = result.stateSummary.onPage
         isUnsuccessful = result.halt == RunHalt.unsuccessful.rawValue
         awaitsApproval = result.halt == RunHalt.approval.rawValue
         choices = result.stages?.lazy.compactMap(\.variants).first { $0.variant == nil }?.counts.map(\.name) ?? []
@@ -146,12 +148,11 @@ struct RunView: Sendable {
         let isMoving = result.state == RunState.running.rawValue && !isStopped
         pace = isMoving ? Self.pace(rate, left: counts.pending + counts.leased, isFrozen: result.frozen) : ""
         parts = Self.parts(result)
-        self.waits = waits.map(CommandReplacement.replaced)
+        self.waits = waits.map(\.onPage)
         stages = (result.stages ?? []).map {
             Stage(
                 number: $0.stage, members: $0.members, state: $0.state, devices: $0.devices.grouped,
-                summary: CommandReplacement.replaced(in: $0.summary)
-            )
+                summary: $0.summary.onPage)
         }
         createdAt = PageHTML(time: result.createdAt)
         startedAt = result.startedAt.map(PageHTML.init(time:))

@@ -1,7 +1,8 @@
 import HTTPTypes
 import Hummingbird
 
-/// Returns 405 with the allowed methods if the path has other methods, and 404 if the path does not exist.
+/// Returns 405 with the allowed methods if the path has other methods, and 404 if the path does not exist. A browser
+/// that opens the address of a form gets the nearest page above it.
 struct UnknownRoutes: RouterMiddleware {
     /// All routes, with `{name}` for parameters.
     let routes: [(method: HTTPRequest.Method, path: String)]
@@ -24,6 +25,8 @@ struct UnknownRoutes: RouterMiddleware {
                         405, "method_not_allowed", "Method not allowed", "this address allows \(allowed)"
                     ).response()
                 } else if let page, Self.isBrowser(request) {
+                    // The answer to a form stands under the form's address, which has no page of its own.
+                    if request.method == .get { return PageRequest.seeOther(pageAbove(request.uri.path)) }
                     response = try await page(request, context)
                 } else {
                     response = .text("\(allowed) only\n", .methodNotAllowed)
@@ -41,6 +44,13 @@ struct UnknownRoutes: RouterMiddleware {
     /// Returns whether the client asks for a page that a person reads.
     private static func isBrowser(_ request: Request) -> Bool {
         request.headers[.accept]?.contains("text/html") ?? false
+    }
+
+    /// Returns the path of the nearest page above a path.
+    private func pageAbove(_ path: String) -> String {
+        var parts = path.split(separator: "/").dropLast()
+        while !parts.isEmpty, !methods(for: parts.joined(separator: "/")).contains("GET") { parts.removeLast() }
+        return "/" + parts.joined(separator: "/")
     }
 
     private func methods(for path: String) -> [String] {

@@ -21,7 +21,7 @@ struct ProgressPrinter: Sendable {
     func print() async {
         let clock = ContinuousClock()
         let start = clock.now
-        let settledBefore = control.progress.counts.settled
+        let sentBefore = control.progress.counts.sent
         let interval = Console.isTerminal ? Self.terminalInterval : Self.plainInterval
         var tail = ProgressTail()
         var printed: (line: String, at: ContinuousClock.Instant)?
@@ -34,7 +34,7 @@ struct ProgressPrinter: Sendable {
                 tail.took((try? await waits()) ?? RunWaits(), now: now())
             }
             let line = Self.line(
-                counts, settledBefore: settledBefore, elapsed: clock.now - start,
+                counts, sentBefore: sentBefore, elapsed: clock.now - start,
                 waits: WaitsText(tail.waits, control.storeBackoff.wait, now: now()).sentences)
             if Console.isTerminal {
                 Console.progress(line)
@@ -48,7 +48,7 @@ struct ProgressPrinter: Sendable {
     /// Returns `12,400 of 20,000 settled (62.0 %), 9,800/s, 12,369 accepted, 31 rejected, 0 unknown, 1s remaining`. In
     /// place of the rate and the remaining time it may say what the deliveries wait for.
     static func line(
-        _ counts: DeliveryCounts, settledBefore: Int, elapsed: Duration, waits: [String] = []
+        _ counts: DeliveryCounts, sentBefore: Int, elapsed: Duration, waits: [String] = []
     ) -> String {
         let settled =
             "\(counts.settled.grouped) of \(counts.audience.grouped) settled "
@@ -62,7 +62,7 @@ struct ProgressPrinter: Sendable {
             counts.leased == left ? ["\(left.grouped) \(left == 1 ? "waits" : "wait") for APNs' response"] : []
         let rest = waits.isEmpty ? awaited : waits
         guard left == 0 || rest.isEmpty else { return (["\(settled), \(outcomes)"] + rest).joined(separator: "; ") }
-        let rate = Double(counts.settled - settledBefore) / max(elapsed.inSeconds, 0.001)
+        let rate = Double(counts.sent - sentBefore) / max(elapsed.inSeconds, 0.001)
         let timeLeft = rate > 0 ? WrittenDuration.text(.seconds(Int64((Double(left) / rate).rounded(.up)))) : "-"
         return "\(settled), \(Int(rate.rounded()).grouped)/s, \(outcomes), \(timeLeft) remaining"
     }

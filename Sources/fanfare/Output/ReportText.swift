@@ -26,9 +26,11 @@ struct ReportText {
         if let correction = run.definition.correction {
             lines.append("Corrects   run \(correction.run) (\(correction.kind.rawValue))")
         }
-        if !report.correctedBy.isEmpty {
-            lines.append("Corrected  by run \(report.correctedBy.map { "\($0)" }.joined(separator: ", "))")
+        func add(_ label: String, _ runs: [Int64]) {
+            if !runs.isEmpty { lines.append("\(label)by run \(runs.map { "\($0)" }.joined(separator: ", "))") }
         }
+        add("Corrected  ", report.correctedBy.filter { !report.recalledBy.contains($0) })
+        add("Recalled   ", report.recalledBy)
         if let startedAt = run.startedAt {
             let end = run.finishedAt.map { " to \($0.iso8601) (\(Self.elapsed($0 - startedAt)))" } ?? ""
             lines.append("Time       \(startedAt.iso8601)\(end)")

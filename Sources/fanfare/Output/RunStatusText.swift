@@ -197,14 +197,14 @@ struct StatusWatch {
     /// Shows pages until the watched run is over, or the task is cancelled.
     func show() async throws {
         let clock = ContinuousClock()
-        var last: (settled: [Int64: Int], at: ContinuousClock.Instant)?
+        var last: (sent: [Int64: Int], at: ContinuousClock.Instant)?
         while true {
             let overview = try await overview()
             let runs = overview.runs.map(\.run)
             let now = clock.now
             let rates = runs.map { run in Self.rate(run, last, now) }
             page(overview, rates, try await waits(overview, rates))
-            last = (Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.counts.settled) }), now)
+            last = (Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.counts.sent) }), now)
             if run != nil, runs.allSatisfy(\.state.isFinal) { return }
             try await Task.sleep(for: interval)
         }
@@ -216,10 +216,10 @@ struct StatusWatch {
     }
 
     private static func rate(
-        _ run: Run, _ last: (settled: [Int64: Int], at: ContinuousClock.Instant)?, _ now: ContinuousClock.Instant
+        _ run: Run, _ last: (sent: [Int64: Int], at: ContinuousClock.Instant)?, _ now: ContinuousClock.Instant
     ) -> Int? {
-        guard !run.state.isFinal, let last, let before = last.settled[run.id] else { return nil }
-        return Int(Double(run.counts.settled - before) / max((now - last.at).inSeconds, 0.001))
+        guard !run.state.isFinal, let last, let before = last.sent[run.id] else { return nil }
+        return Int(Double(run.counts.sent - before) / max((now - last.at).inSeconds, 0.001))
     }
 
     /// Returns what the watched run waits for, while few of its deliveries are settled.
@@ -235,7 +235,7 @@ struct StatusWatch {
         for (run, rate) in zip(overview.runs.map(\.run), rates) {
             guard let rate else { continue }
             let rest = waits.isEmpty ? Self.timeLeft(run, rate) : waits.map { "; " + $0 }.joined()
-            lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(rest)")
+            lines.append("run \(run.id): \(max(0, rate).grouped) sent/s\(rest)")
         }
         // Move the cursor to the top, and clear the previous page.
         let home = isatty(STDOUT_FILENO) == 1 ? "\u{1B}[H\u{1B}[2J" : ""

@@ -48,12 +48,16 @@ extension `The pages in a browser` {
             let silent = try await browser.text("main")
             #expect(silent.contains("silent runs are not listed"))
             try await browser.open(demo.address + "/?silent=show")
-            // A long state, as of a run that failed, and a long name.
+            // A long state, as of a run that failed, a long name, and a notice of a run with a long occurrence.
             _ = try await browser.script(
                 """
                 const row = document.querySelector("table.runs tbody tr");
                 row.querySelector(".state").textContent = "failed: no value for {{link_url}}, {{title}} ".repeat(6);
                 row.querySelector("th a").textContent = "a-campaign-with-a-very-long-name-".repeat(4);
+                const notice = document.createElement("p"), link = notice.appendChild(row.querySelector("th a").cloneNode());
+                notice.className = "notice paused";
+                link.appendChild(row.querySelector(".state").cloneNode()).textContent = "x".repeat(300);
+                document.querySelector("main").prepend(notice);
                 """)
             #expect(try await browser.script(Self.pushedOff) as? [String] == [])
             let header = try await browser.script("return document.querySelector('header.head').offsetHeight") as? Int

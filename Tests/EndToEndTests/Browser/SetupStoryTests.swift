@@ -19,7 +19,7 @@ extension `The pages in a browser` {
         let link = String(
             try #require(program.errors.firstMatch(of: /http:\/\/[^\s]+\/sign-in\?link=[\w-]+/)).0)
         let address = String(link.prefix { $0 != "?" }.dropLast("/sign-in".count))
-        var invitation = ""
+        var (invitation, session) = ("", "")
         try await Browser.with { browser in
             try await browser.open(link)
             try await browser.open(address + "/setup")
@@ -59,8 +59,17 @@ extension `The pages in a browser` {
             try await browser.type("anna", into: "form[action='/people/invite'] input[name=name]")
             try await browser.follow("form[action='/people/invite'] button")
             invitation = try await browser.text(".secret")
+            session = try await browser.sessionCookie()
             #expect(try await PageCheck(browser).faults == [])
             try await picture(browser, "people")
+        }
+        try await Browser.with(width: 390) { browser in
+            try await browser.open(address + "/sign-in")
+            try await browser.protocolCommand(
+                "Network.setCookie", ["name": "fanfare", "value": session, "url": address])
+            try await browser.open(address + "/setup")
+            #expect(try await browser.text("main").contains("File of devices"))
+            #expect(try await PageCheck(browser).faults == [])
         }
         try await Browser.with(width: 390) { browser in
             // A chat program opens the link first, for its preview.

@@ -29,14 +29,36 @@ struct ApprovalList: Sendable {
         var askAddress: String?
     }
 
+    /// A stage of a run that waits until an approver starts it.
+    struct Stage: Sendable {
+        var address: String
+        /// The run's campaign and occurrence.
+        var name: String
+        var stage: String
+        var devices: String
+        var reason: PageHTML
+
+        init(_ waiting: WaitingStageResult) {
+            address = "/runs/\(waiting.run)"
+            name = "\(waiting.campaign) \(waiting.occurrence)"
+            stage = "\(waiting.stage). \(waiting.members)"
+            devices = waiting.devices.grouped
+            reason = PageHTML(message: waiting.reason)
+        }
+    }
+
+    /// The stages that wait for approval, of the oldest run first.
+    var stages: [Stage]
+    var hasStages: Bool
     var open: [Row]
     var decided: [Row]
     var hasOpen: Bool
     var hasDecided: Bool
     var problem: String?
 
-    init(open: [Row], decided: [Row], problem: String? = nil) {
+    init(open: [Row], decided: [Row], stages: [Stage] = [], problem: String? = nil) {
         (self.open, self.decided, self.problem) = (open, decided, problem)
+        (self.stages, hasStages) = (stages, !stages.isEmpty)
         (hasOpen, hasDecided) = (!open.isEmpty, !decided.isEmpty)
     }
 }

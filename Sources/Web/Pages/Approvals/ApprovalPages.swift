@@ -29,10 +29,18 @@ struct ApprovalPages: Sendable {
             let isNewest = seen.insert(plan.digest).inserted
             return ApprovalList.Row(plan, mayAsk: isNewest && caller.role.may(.ask))
         }
+        var stages: [ApprovalList.Stage] = []
+        for stage in try await cases.runs.waitingStages() {
+            guard let run = try await cases.runs.run(stage.run), caller.sees(run.definition.campaign.topic) else {
+                continue
+            }
+            stages.append(.init(stage))
+        }
         return try request.page(
             .approvals, title: "Approvals",
             ApprovalList(
-                open: rows.filter(\.isOpen), decided: rows.filter { !$0.isOpen }, problem: problem?.detail),
+                open: rows.filter(\.isOpen), decided: rows.filter { !$0.isOpen }, stages: stages,
+                problem: problem?.detail),
             status: .init(code: problem?.status ?? 200))
     }
 

@@ -138,6 +138,8 @@ struct CorrectionPage: Sendable {
     var warnings: [String]
     /// The earlier correction.
     var earlier: String?
+    /// The run that has removed the notification from the screens since.
+    var removedBy: String?
     var templates: [CampaignPage.Option]
     var hasTemplates: Bool
     var variables: [CampaignPage.Variable]
@@ -155,8 +157,8 @@ struct CorrectionPage: Sendable {
     var isAgain: Bool
     var phones: [PhoneScreen]
     var phonesReason: String?
-    /// What phones show until the correction arrives.
-    var before: ApprovalPage.Before
+    /// What phones show until the correction arrives. `nil` if the notification was removed.
+    var before: ApprovalPage.Before?
 
     /// The state of the approval.
     struct Step: Sendable {
@@ -199,10 +201,12 @@ struct CorrectionPage: Sendable {
         maySend = maySend || needsReason
         reason = fields["reason", default: ""].trimmingCharacters(in: .whitespaces)
         earlier = preview.earlier.map { "\($0.id)" }
+        removedBy = preview.removedBy.map { "\($0.id)" }
         isAgain = fields["again"] != nil
         warnings = preview.prepared?.warnings ?? []
         let shown = preview.earlier ?? run
-        before = .init(run: shown.id, phones: (try? PhoneScreen.all(of: shown.definition)) ?? [])
+        before =
+            removedBy != nil ? nil : .init(run: shown.id, phones: (try? PhoneScreen.all(of: shown.definition)) ?? [])
         problem = []
         do {
             phones = try PhoneScreen.all(of: preview.definition)

@@ -64,7 +64,7 @@ struct RunFigures: Sendable {
     /// The devices that the run has reached, or may have reached.
     var reached: String
     /// The runs that correct this one.
-    var correctedBy: [String]
+    var correctedBy: [RunPage.Correction]
 
     init(_ run: Run, _ cases: UseCases) async throws {
         let counted = try await cases.runningReports.report(of: run)
@@ -83,7 +83,8 @@ struct RunFigures: Sendable {
         slices = try PageTemplate.runSlices.render(page)
         pending = counted.map { Self.environments($0.figure) { $0.pending } } ?? ""
         reached = counted.map { Self.environments($0.figure) { $0.accepted + $0.unknown } } ?? ""
-        correctedBy = (counted?.figure.correctedBy ?? []).map { "\($0)" }
+        let recalls = Set(counted?.figure.recalledBy ?? [])
+        correctedBy = (counted?.figure.correctedBy ?? []).map { .init(run: $0, isRecall: recalls.contains($0)) }
     }
 
     private static func environments(_ report: ReportResult, _ count: (CountsResult) -> Int) -> String {

@@ -10,13 +10,20 @@ struct RunPage: Sendable {
         var detail: PageHTML
     }
 
+    /// Another run, which corrects this one or is corrected by it.
+    struct Correction: Sendable {
+        var run: Int64
+        /// Whether the notification is removed instead of replaced.
+        var isRecall: Bool
+    }
+
     /// An action that the visitor may perform now.
     struct Action: Sendable {
         var address: String
         var label: String
-        /// The number of deliveries that the action is about. It changes while the run is in progress. Empty if the
-        /// warning has none.
-        var left = ""
+        /// The number of deliveries that the action is about. It changes while the run is in progress. `nil` if the
+        /// warning names none.
+        var left: String?
         /// The effect of the action, shown beforehand.
         var warning: String
         var asksReason: Bool
@@ -58,9 +65,9 @@ struct RunPage: Sendable {
     /// The address that compares the run with the one before of its campaign. `nil` if there is none.
     var compareAddress: String?
     /// The run that this run corrects.
-    var corrects: String?
+    var corrects: Correction?
     /// The runs that correct this one.
-    var correctedBy: [String]
+    var correctedBy: [Correction]
     /// The person who started the run without its signatures, and the reason.
     var emergencyOverride: String?
 
@@ -78,7 +85,7 @@ struct RunPage: Sendable {
         reasonTable = figures.reasons
         charts = figures.charts
         sliceTables = figures.slices
-        corrects = run.definition.correction.map { "\($0.run)" }
+        corrects = run.definition.correction.map { Correction(run: $0.run, isRecall: $0.kind == .recall) }
         correctedBy = figures.correctedBy
         emergencyOverride =
             events.lazy.filter { $0.kind == EventKind.overridden.rawValue }.compactMap { event in
@@ -151,8 +158,8 @@ struct RunPage: Sendable {
                 Action(
                     address: "/runs/\(view.run)/resume", label: "Resume", left: view.left,
                     warning: isRestored
-                        ? " may have been sent already, as the state says. Resume only if that is known."
-                        : " are sent as planned, unless they have expired.", asksReason: true,
+                        ? "may have been sent already, as the state says. Resume only if that is known."
+                        : "are sent as planned, unless they have expired.", asksReason: true,
                     isDangerous: false
                 ).sending(to: sentTo, RunFigures.pendingPlace))
         }
@@ -160,7 +167,7 @@ struct RunPage: Sendable {
             actions.append(
                 Action(
                     address: "/runs/\(view.run)/cancel", label: "Cancel permanently", left: view.left,
-                    warning: " will never be sent; this cannot be undone.", asksReason: true,
+                    warning: "will never be sent; this cannot be undone.", asksReason: true,
                     isDangerous: true))
         }
         return actions

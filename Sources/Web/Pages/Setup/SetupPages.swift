@@ -39,8 +39,10 @@ struct SetupPages: Sendable {
     }
 
     private func steps(for caller: Caller, _ refusal: SetupRefusal?) async throws -> [SetupPage.Step] {
-        let devices = try await cases.deviceCounts.latest()?.counts.filter { caller.sees($0.topic) } ?? []
-        let count = devices.reduce(0) { $0 + $1.count }
+        // A store whose devices take long to count has some: a small one is counted while the page waits.
+        let count = try await cases.deviceCounts.latest()?.counts.filter { caller.sees($0.topic) }
+            .reduce(0) { $0 + $1.count }
+        let hasDevices = count != 0
         let segments = try await SegmentAccess(cases, caller).all()
         let campaigns = try await cases.files.campaigns(now: cases.now).filter { caller.sees($0.topic ?? "") }
         let broadcasts = try await cases.found(
@@ -48,11 +50,12 @@ struct SetupPages: Sendable {
         ).runs
         let mayWrite = cases.configuration().http.editing && caller.role.may(.edit)
         var upload = SetupPage.Step(
-            "Devices", isDone: count > 0, done: "\(count.counted("device")) registered.",
+            "Devices", isDone: hasDevices,
+            done: count.map { "\($0.counted("device")) registered." } ?? "The devices are being counted.",
             open: "Let the app’s backend register devices, or import a file of tokens.",
             link: .init(
-                address: count > 0 ? "/devices" : "/guide/SegmentsAndImports",
-                label: count > 0 ? "Devices" : "What the file contains"))
+                address: hasDevices ? "/devices" : "/guide/SegmentsAndImports",
+                label: hasDevices ? "Devices" : "What the file contains"))
         if caller.role.may(.setup) {
             upload.uploadMax = "\(DeviceUploads.bytesMax >> 20) MB"
             upload.problem = refusal?.part == .devices ? refusal?.problem?.detail : nil
@@ -94,7 +97,7 @@ struct SetupPages: Sendable {
         let found = keys.isEmpty ? await cases.installation?.latest() ?? [] : []
         let wrong = found.first { $0.check == .credential && $0.state == .wrong }?.message
         let missing = keys.first { !$0.exists }.map { "Upload the key of \($0.topic)." }
-        let problem = missing ?? (keys.lazy.compactMap(\.fault).first ?? wrong).map(CommandReplacement.replaced)
+        let problem = missing ?? (keys.lazy.compactMap(\.fault).first ?? wrong).map(\.onPage)
         let isDone = !topics.isEmpty && problem == nil
         let open =
             topics.isEmpty
