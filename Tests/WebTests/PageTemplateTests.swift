@@ -82,7 +82,7 @@ struct PageTemplateTests {
         Example(template: .changes) {
             let json =
                 #"{"change": {"id": 1, "kind": "campaign", "name": "a", "path": "a.yaml", "author": "b", "asked_at": "#
-                + #""2026-12-01T00:00:00Z", "etag": "c", "is_new": false, "is_outdated": true}, "text": "d", "current": "e"}"#
+                + #""2026-12-01T00:00:00Z", "etag": "c", "is_new": false, "is_outdated": true, "together": [2]}, "text": "d", "current": "e"}"#
             let detail = try ResultJSON.value(ChangeDetailResult.self, from: json)
             return ChangesPage(
                 changes: [.init(detail, mayRelease: true)], isEmpty: false, problem: ["none"])

@@ -66,7 +66,7 @@ struct PageTruthTests {
             let sent = try await scene.page(
                 "\(plan.address)/test-send", as: .admin, form: ["device": "install-1", "to": ""])
             let number = try #require(sent.header("location")?.firstMatch(of: /test=(\d+)/)?.1)
-            let run = try #require(try await scene.store.run(Int64(number) ?? 0))
+            let run = try #require(try await scene.webConsole.cases.runs.run(Int64(number) ?? 0))
             let texts = try PreviewNotifications.all(run.definition).notifications.map(\.payload)
             #expect(texts.contains { $0.contains("The Reef is out.") }, "\(texts)")
         }
