@@ -118,7 +118,7 @@ extension ManageFiles {
 
 extension Campaign {
     /// Whether a schedule or a feed starts the campaign.
-    package var startsAutomatically: Bool { schedule != nil || feed != nil }
+    package var startsAutomatically: Bool { feed != nil || schedule.map { $0.trigger != .none } == true }
 
     /// The segments that the campaign's audience and stages name.
     package var segmentsNamed: Set<String> {
