@@ -15,8 +15,8 @@ struct StoreCopy {
 
     /// Makes the copy while senders and importers continue. The copy is on disk when this returns.
     ///
-    /// Throws ``StoreError/backupExists(path:)`` unless `overwriting`. With `overwriting`, only a backup is replaced. An
-    /// existing file stays until the copy is complete.
+    /// Throws ``StoreError/backupExists(path:)`` unless `overwriting`. With `overwriting`, only a backup is replaced.
+    /// An existing file stays until the copy is complete.
     func make(overwriting: Bool) throws -> BackupSummary {
         let target = OutputPath(path)
         do {
