@@ -71,13 +71,8 @@ struct StoreChecks {
             return [missing]
         } catch {
             let isOutage = Failure(error)?.kind == .unavailable
-            return Finding.sentences(of: error).map { .wrong(.store, $0 + hint(about: error), isOutage: isOutage) }
+            return Finding.sentences(of: error).map { .wrong(.store, $0, isOutage: isOutage) }
         }
-    }
-
-    private func hint(about error: any Error) -> String {
-        guard case StoreError.busy = error, !StoreAddress(address).isURL else { return "" }
-        return "; `fuser -v \(path)` shows the process that locks it"
     }
 
     /// Tells of the time that the store lost in a restore, and warns of runs that wait because of it.
