@@ -112,31 +112,32 @@ extension ManageFiles {
         var changes = [asked]
         for other in try await together(asked) { changes.append(try await pending(other.id)) }
         let result = try ChangeResult(asked, with: Array(changes.dropFirst()), self)
-        let kinds = try changes.map { try kind(of: $0) }
-        let paths = try zip(changes, kinds).map { try pathOrNew($1, $0.name) }
-        let drafts = Dictionary(zip(paths, changes.map(\.text))) { $1 }
-        var files: [AtomicFile.Replacement] = []
-        for (change, path) in zip(changes, paths) {
+        var open: [(change: PendingChange, text: NewText, path: String)] = []
+        var drafts: [String: String] = [:]
+        for change in changes {
+            let text = NewText(try kind(of: change), change.name, text: change.text, nil)
+            let path = try pathOrNew(text.kind, text.name)
+            drafts[path] = change.text
             let entry = try AtomicFile.entry(at: path)
-            // An interrupted release may have written the file already.
-            let expected = entry == .file(hash: change.hash) ? entry : change.expected
-            guard entry == expected else { throw Self.outdated(change, path) }
-            files.append(.init(path: path, text: change.text, expected: expected))
+            // An interrupted release has written the file already.
+            guard entry != .file(hash: change.hash) else { continue }
+            guard entry == change.expected else { throw Self.outdated(change, path) }
+            open.append((change, text, path))
         }
-        for ((change, kind), file) in zip(zip(changes, kinds), files) where file.expected == change.expected {
-            let text = NewText(kind, change.name, text: change.text, nil)
-            let errors = try await errors(of: text, path: file.path, beside: drafts, now: now).errors
+        for (_, text, path) in open {
+            let errors = try await errors(of: text, path: path, beside: drafts, now: now).errors
             guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
         }
-        for (change, path) in zip(changes, paths) {
+        for (change, _, path) in open {
             // Record the author of the text, so that the author cannot approve its plan.
             try await store.recordEvent(
                 kind: .fileWritten, run: nil, actor: change.author,
                 detail: "\(change.summary), released by \(actor.name)",
                 files: [FileHash.absolute(path): change.hash], now: now)
         }
-        if let other = try AtomicFile.write(Self.templatesFirst(files, kinds)) {
-            throw Self.outdated(changes[paths.firstIndex(of: other.path) ?? 0], other.path)
+        let files = open.map { AtomicFile.Replacement(path: $0.path, text: $0.text.text, expected: $0.change.expected) }
+        if let other = try AtomicFile.write(Self.templatesFirst(files, open.map(\.text.kind))) {
+            throw Self.outdated(open.first { $0.path == other.path }?.change ?? asked, other.path)
         }
         for change in changes { try await end(change, .changeReleased, by: actor, detail: change.summary, now: now) }
         return result

@@ -47,13 +47,12 @@ extension ManageFiles {
         _ texts: [NewText], mayStart: Bool, by actor: Actor, now: Timestamp
     ) async throws -> [WrittenFileResult] {
         try requireEditing()
-        var drafts: [String: String] = [:]
-        for text in texts {
-            let path = try pathOrNew(text.kind, text.name)
+        let paths = try texts.map { try pathOrNew($0.kind, $0.name) }
+        for (text, path) in zip(texts, paths) {
             try Self.requireSize(text.text, path)
             if isThere(text.kind, text.name), Self.text(of: path).text == nil { throw FileRefusal.noText(file: path) }
-            drafts[path] = text.text
         }
+        let drafts = Dictionary(zip(paths, texts.map(\.text))) { $1 }
         if !mayStart {
             for text in texts where try await startsAutomatically(text.kind, text.name, text: text.text) {
                 return try await hold(texts, drafts, by: actor, now: now)
@@ -61,8 +60,7 @@ extension ManageFiles {
         }
         var results: [WrittenFileResult] = []
         var files: [AtomicFile.Replacement] = []
-        for text in texts {
-            let path = try pathOrNew(text.kind, text.name)
+        for (text, path) in zip(texts, paths) {
             let expected = try Self.expected(text.condition, at: path)
             let (errors, warnings) = try await errors(of: text, path: path, beside: drafts, now: now)
             guard errors.isEmpty else { throw FileRefusal.wrong(errors) }

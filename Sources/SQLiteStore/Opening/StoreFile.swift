@@ -37,13 +37,14 @@ struct StoreFile {
     /// a known version.
     func inspect(for access: StoreAccess) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
-        try takingBackUnfinished {
-            var configuration = GRDB.Configuration()
-            configuration.readonly = true
-            configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
-            let queue = try DatabaseQueue(path: path, configuration: configuration)
-            try queue.read { try checkIdentity($0, for: access) }
-        }
+        try takingBackUnfinished { try queue(readOnly: true).read { try checkIdentity($0, for: access) } }
+    }
+
+    private func queue(readOnly: Bool) throws -> DatabaseQueue {
+        var configuration = GRDB.Configuration()
+        configuration.readonly = readOnly
+        configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
+        return try DatabaseQueue(path: path, configuration: configuration)
     }
 
     /// Opens the store for reading. A process that was killed while it created or restored the store leaves a journal,
@@ -52,9 +53,7 @@ struct StoreFile {
         do {
             return try open()
         } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_READONLY_ROLLBACK {
-            var configuration = GRDB.Configuration()
-            configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
-            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            let queue = try queue(readOnly: false)
             _ = try queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
             try queue.close()
             return try open()
