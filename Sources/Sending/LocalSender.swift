@@ -107,9 +107,13 @@ package final class LocalSender: Sendable {
     }
 
     /// Recovers the runs of dead processes and their deliveries in flight.
-    package func recoverAbandoned() async throws -> [AbandonedRun] {
-        try await Recovery(store: store, journals: journals, clock: clock).recoverAbandoned()
-    }
+    package func recoverAbandoned() async throws -> [AbandonedRun] { try await recovery.recoverAbandoned() }
+
+    /// Leaves a run on which this process is recorded, and recovers its deliveries in flight. The caller makes sure
+    /// that this process does not execute the run.
+    package func leave(_ run: Run) async throws -> RecoveryCounts { try await recovery.leave(run, as: actor) }
+
+    private var recovery: Recovery { Recovery(store: store, journals: journals, clock: clock) }
 
     /// Returns the stops in force, from the store and from the STOP file. Records the file's stops in the store for
     /// other machines, and logs changes.

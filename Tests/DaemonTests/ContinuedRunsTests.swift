@@ -111,4 +111,27 @@ import Testing
         scene.clock.advance(by: .milliseconds(1))
         #expect(try await runOnce() == [.finished])
     }
+
+    /// The daemon is recorded as the owner, as after a claim whose response it lost.
+    @Test(arguments: [RunState.cancelled, .paused])
+    func `that the daemon could not leave is left later, so that others can end it`(state: RunState) async throws {
+        let scene = try await DaemonScene(devices: 5)
+        let store = scene.store
+        let run = try await scene.scene.start(scene.scene.definition())
+        #expect(try await store.claim(run.id, by: Actor("daemon"), now: scene.clock.now) == .claimed)
+        _ = try await store.freeze(run.id, by: "daemon", now: scene.clock.now) { _ in }
+        _ = try await store.lease(
+            LeaseRequest(run: run.id, environment: .production, limit: 2, now: scene.clock.now, owner: "daemon"))
+        try await store.change(run.id, to: state, reason: nil, now: scene.clock.now, by: "ray", seen: nil)
+        #expect(try await store.run(run.id)?.counts.leased == 2)
+        let daemon = scene.daemon(ScriptedTransport { _, _ in ScriptedTransport.accepted })
+        try await scene.running(daemon, DaemonScene.snapshot()) {
+            try await scene.turn(daemon, until: run.campaign, within: .seconds(60)) { $0?.owner == nil }
+        }
+        let left = try #require(try await store.run(run.id))
+        #expect(left.state == state && left.counts.leased == 0)
+        #expect((left.finishedAt != nil) == (state == .cancelled))
+        #expect(left.counts.pending == (state == .cancelled ? 0 : 5))
+        #expect(left.counts.suppressed == (state == .cancelled ? 5 : 0))
+    }
 }

@@ -46,6 +46,7 @@ struct SenderTests {
             let run = try await start(stores[0], devices: 3_000)
             for (store, name) in zip(stores.dropFirst(), Self.names.dropFirst()) {
                 #expect(try await store.join(run, by: Actor(name)))
+                #expect(try await store.runs(of: name).map(\.id) == [run])
             }
             let sent = try await withThrowingTaskGroup(of: [Int64].self) { group in
                 for (store, name) in zip(stores, Self.names) {

@@ -55,6 +55,7 @@ import Testing
         ("unreadableRuns", { _ = try await $0.unreadableRuns() }),
         ("tokenNames", { _ = try await $0.tokenNames(of: [1, 2]) }),
         ("abandonedRuns", { _ = try await $0.abandonedRuns() }),
+        ("runs", { _ = try await $0.runs(of: "a") }),
         ("ownersOnRecord", { _ = try await $0.ownersOnRecord() }),
         ("takeOverLeases", { _ = try await $0.takeOverLeases(of: 1, besides: nil) }),
         ("remaining", { _ = try await $0.claim(1, by: "a", now: noon) }), ("holds", { _ = try await $0.holds(of: 1) }),

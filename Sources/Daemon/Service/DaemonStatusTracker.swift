@@ -128,6 +128,11 @@ final class DaemonStatusTracker: Sendable {
         }
     }
 
+    /// Claims a run to leave it, even during its pause. Returns `false` if it is claimed already. A later start waits
+    /// for ``letGo(_:)``.
+    func hold(_ run: Int64) -> Bool { state.withLock { $0.inHand.insert(run).inserted } }
+    func letGo(_ run: Int64) { state.withLock { _ = $0.inHand.remove(run) } }
+
     func endRest(of run: Int64) { state.withLock { _ = $0.rests.removeValue(forKey: run) } }
 
     /// - Parameters:

@@ -55,7 +55,7 @@ package struct Scheduler: Sendable {
 
     /// The time between two attempts to become the coordinator.
     private static let postInterval: Duration = .seconds(1)
-    private static let recoverInterval: Duration = .seconds(5)
+    static let recoverInterval: Duration = .seconds(5)
     /// The time between two checks whether waiting occurrences have been approved.
     static let approvalInterval: Duration = .seconds(2)
     /// The time after which the daemon counts as hung. It exceeds the store's busy time, because a slow store is no
@@ -149,7 +149,7 @@ package struct Scheduler: Sendable {
                 group.addTask { for await snapshot in snapshots { try await apply(snapshot) } }
                 group.addTask { try await coordinate(launches) }
                 group.addTask { try await lookForRuns(launches) }
-                if store.isShared { group.addTask { try await recoverLost() } }
+                group.addTask { try await recover() }
                 group.addTask { try await heartbeat() }
                 group.addTask { await execute(runs) }
                 group.addTask { try await supervisor.keep(.feedback) { try await waitingFeedback.run() } }
@@ -206,22 +206,6 @@ extension Scheduler {
             group.addTask { try await feeds.run(supervisor) }
             group.addTask { try await supervisor.keep(.maintenance) { await maintenance.run() } }
             while try await group.next() != nil {}
-        }
-    }
-
-    /// Recovers requests that dead senders left in flight in runs that no sender continues: paused and cancelled
-    /// runs.
-    private func recoverLost() async throws {
-        try await supervisor.keep(.recovery) {
-            while !Task.isCancelled {
-                await clock.sleep(Self.recoverInterval)
-                guard !Task.isCancelled else { return }
-                for found in try await senders.recoverAbandoned() {
-                    logger.warning(
-                        "run recovered",
-                        metadata: .facts([.run: "\(found.run)", .reason: "\(found.recovered.summary)"]))
-                }
-            }
         }
     }
 

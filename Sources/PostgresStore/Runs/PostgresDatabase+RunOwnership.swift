@@ -46,6 +46,21 @@ extension PostgresDatabase {
         }
     }
 
+    package func runs(of sender: String) async throws -> [Run] {
+        try await read(.short) { db in
+            try RunRow.list(
+                db,
+                """
+                WHERE id IN (
+                    SELECT id FROM run WHERE owner = $1
+                    UNION SELECT run_id FROM run_sender WHERE owner = $1
+                    UNION SELECT run_id FROM lease WHERE owner = $1
+                ) ORDER BY id
+                """, sender
+            ).readable
+        }
+    }
+
     package func ownersOnRecord() async throws -> Set<String> {
         try await read(.short) { db in
             Set(

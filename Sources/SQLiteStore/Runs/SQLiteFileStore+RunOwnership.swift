@@ -23,6 +23,18 @@ extension SQLiteFileStore {
         return owned.filter { $0.owner.map { !isAlive($0) } ?? true }
     }
 
+    package func runs(of sender: String) async throws -> [Run] {
+        try await read(.short) { db in
+            try RunRow.list(
+                db,
+                """
+                WHERE id IN (SELECT id FROM run WHERE owner = $1 UNION SELECT run_id FROM lease WHERE owner = $1)
+                ORDER BY id
+                """, sender
+            ).readable
+        }
+    }
+
     /// Returns the owners of the run and of its leases. A file store has one sender at a time, so the caller knows that
     /// every other owner is dead.
     package func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String> {

@@ -74,6 +74,20 @@ package struct Recovery: Sendable {
         _ = try await recover(run, heldBy: sender, leftBy: [sender])
     }
 
+    /// Leaves a run for a sender that is recorded there but does not work on it. The caller makes sure of that.
+    ///
+    /// A sender is in this position if the store was unavailable when it stopped working on the run, or lost the
+    /// response to its claim. While the sender is alive, no other process ends the run.
+    func leave(_ run: Run, as sender: Actor) async throws -> RecoveryCounts {
+        let counts = try await recover(run, heldBy: sender.name, leftBy: [sender.name])
+        if run.owner == sender.name {
+            try await store.release(run.id, by: sender, state: .running, reason: nil, now: clock.now())
+        } else {
+            try await store.leave(run.id, by: sender, now: clock.now())
+        }
+        return counts
+    }
+
     /// Recovers the leases of dead participants, for the lead of a run in progress.
     func recoverLost(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
         try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: nil))

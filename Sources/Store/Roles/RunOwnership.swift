@@ -35,6 +35,9 @@ package protocol RunOwnership: SenderLog {
     /// Returns the runs whose owner is gone and did not release them, and the cancelled runs that have not ended yet.
     func abandonedRuns() async throws -> [Run]
 
+    /// Returns the runs that `sender` owns or takes part in, and those of which it holds leases.
+    func runs(of sender: String) async throws -> [Run]
+
     /// Releases a run for an owner that is gone, after its leases are recovered. A cancelled run is ended. Returns
     /// `false`, and changes nothing, if the run has another owner meanwhile.
     func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool

@@ -122,6 +122,8 @@ extension DeliveryQueueContract {
                 _ = try await store.lease(living, limit: 4, owner: "b")
                 #expect(try await store.ownersOnRecord() == ["dead", "b"])
                 #expect(try await store.abandonedRuns().map(\.id) == [left])
+                #expect(try await store.runs(of: "dead").map(\.id) == [left])
+                #expect(try await store.runs(of: "b").map(\.id) == [living])
                 _ = try await store.recover(left, now: noon)
                 #expect(try await store.abandon(left, of: "dead", now: noon))
                 #expect(try await !store.abandon(left, of: "dead", now: noon))
@@ -131,6 +133,7 @@ extension DeliveryQueueContract {
                 #expect(counts.leased == 0 && counts.pending == 10)
                 #expect(try await store.run(left)?.owner == nil)
                 #expect(try await store.ownersOnRecord() == ["b"])
+                #expect(try await store.runs(of: "dead").isEmpty)
                 #expect(try await store.summary(run: living).leased == 4)
                 for run in [left, living] { try await store.expectSumsClose(run) }
                 try store.close()
