@@ -224,7 +224,7 @@ enum LineReader {
         var number = 0
         while true {
             let kept = buffer.count
-            buffer.append(contentsOf: repeatElement(0, count: chunkBytes))
+            buffer += [UInt8](repeating: 0, count: chunkBytes)
             let count = buffer.withUnsafeMutableBytes { read(file, $0.baseAddress.map { $0 + kept }, chunkBytes) }
             guard count >= 0 else {
                 throw SimulatorError.unreadableFile(path: path, reason: String(cString: strerror(errno)))
