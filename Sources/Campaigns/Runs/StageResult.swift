@@ -56,7 +56,7 @@ package struct StageResult: Codable, Hashable, Sendable {
         if isHeld, record.decision?.variants == nil, let decision = last, decision.verdict == .go,
             let hold = stage.hold, hold > .zero
         {
-            holdsUntil = (decision.at + hold).iso8601
+            holdsUntil = decision.end(of: hold).iso8601
         }
         answered = record.answers.answered
         failed = record.answers.failed

@@ -93,6 +93,9 @@ package enum StageLook: String, Hashable, Sendable, Codable {
 package struct StageDecision: Hashable, Sendable, Codable {
     package var verdict: StageVerdict
     package var at: Timestamp
+    /// When the hold after the verdict began, by the wall clock as it is set now. `nil` if the clock was not set since
+    /// ``at``.
+    package var heldFrom: Timestamp?
     /// The responses at the time of the decision. If ``group`` is set, they are the responses of that group only.
     package var answers: StageAnswers
     /// The requests in flight at that time, which counted as not rejected. `nil` for none.
@@ -121,7 +124,7 @@ package struct StageDecision: Hashable, Sendable, Codable {
     private enum CodingKeys: String, CodingKey {
         case verdict = "verdict", at = "at", answers = "answers", unanswered = "unanswered", leftOut = "leftOut"
         case tolerated = "tolerated", isAboutGone = "isAboutGone", group = "group", look = "look"
-        case goneTolerated = "goneTolerated", apnsErrors = "apnsErrors"
+        case goneTolerated = "goneTolerated", apnsErrors = "apnsErrors", heldFrom = "heldFrom"
         case opens = "opens", variants = "variants"
     }
 
@@ -138,6 +141,9 @@ package struct StageDecision: Hashable, Sendable, Codable {
         self.isAboutGone = isAboutGone
         self.group = group
     }
+
+    /// Returns when a hold of this length ends.
+    package func end(of hold: Duration) -> Timestamp { (heldFrom ?? at) + hold }
 }
 
 /// The progress of one stage of a run.

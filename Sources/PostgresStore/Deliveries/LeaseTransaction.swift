@@ -66,7 +66,7 @@ struct LeaseTransaction {
         // Lock the stages before any slot or cap row, as every transaction does. Held deliveries, added below, were
         // never sent.
         let mayLeaveOut = due.contains { $0.delivery.stage != nil && $0.delivery.attempt > 1 }
-        switch try controller(steps, isWriting: mayLeaveOut)?.permit() {
+        switch try controller(isWriting: mayLeaveOut)?.permit() {
         case nil: break
         case .paused?: return (Lease(pausedAfter: request.after), true)
         case .open(let stage, let isLast, let most)?:
@@ -74,7 +74,7 @@ struct LeaseTransaction {
             due += try candidates.held(
                 upTo: stage, limit: StageController.looked(isLast, taken: takenMax, limit: request.limit - due.count))
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
-            if due.isEmpty, !isLast { return try goOn(asked: asked, steps) }
+            if due.isEmpty, !isLast { return try goOn(asked: asked) }
             if !isLast { request.limit = due.count }
         }
         var (fresh, chunks) = try candidates.fresh(limit: request.limit - due.count)
@@ -89,8 +89,8 @@ struct LeaseTransaction {
         try write(chunks)
         try db.assignVariant(to: &decisions.taken, request)
         try write(decisions)
-        if !decisions.leftOut.isEmpty { try controller(steps, isWriting: true)?.leaveOut(decisions.leftOut) }
-        if decisions.hasMovedAsked { try controller(steps, isWriting: true)?.recount() }
+        if !decisions.leftOut.isEmpty { try controller(isWriting: true)?.leaveOut(decisions.leftOut) }
+        if decisions.hasMovedAsked { try controller(isWriting: true)?.recount() }
         let id = try record(decisions.taken)
         try paces.consume(decisions.taken.count)
         let replaced = try UserFallbacks(db, run: request.run, at: request.now).replace(decisions.gone)
@@ -108,21 +108,21 @@ struct LeaseTransaction {
     /// Returns `nil` if the run has no stages.
     ///
     /// - Parameter isWriting: whether the lease may add responses to stages, even if the last stage has begun.
-    private func controller(_ steps: [ClockStep], isWriting: Bool) throws -> StageController? {
+    private func controller(isWriting: Bool) throws -> StageController? {
         guard request.hasStages else { return nil }
         if isWriting {
             try RunStages.lock(db, run: request.run)
         } else {
             try RunStages.lockUnlessOver(db, run: request.run)
         }
-        return try StageController.of(request.run, for: request.owner, at: request.now, after: steps, db)
+        return try StageController.of(request.run, for: request.owner, at: request.now, db)
     }
 
     /// Moves the run's stages forward, and returns a lease without deliveries. Called when no delivery of the stages
     /// that have begun can be sent now.
-    private func goOn(asked: Timestamp, _ steps: [ClockStep]) throws -> (lease: Lease, isExhausted: Bool) {
+    private func goOn(asked: Timestamp) throws -> (lease: Lease, isExhausted: Bool) {
         let empty = Lease(id: 0, deliveries: [], cursor: request.after, storeAhead: request.now - asked)
-        return try controller(steps, isWriting: false)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
+        return try controller(isWriting: false)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
     }
 
     private mutating func decisions(

@@ -46,7 +46,7 @@ package struct ClockRecord<Session: SQLSession> {
             guard let last = try self.last(boot: reading.boot, isLocked: true),
                 abs(drift(from: last, to: reading)) >= Self.driftMs
             else { return }
-            if let step = ClockStep(from: last, to: reading) { try record(step, by: actor) }
+            if let step = ClockStep(from: last, to: reading) { try record(step, reading, by: actor) }
         } else {
             try db.execute(
                 "DELETE FROM clock_reading WHERE wall_at < $1", reading.wall.milliseconds - Self.readingsKeptMs)
@@ -84,10 +84,28 @@ package struct ClockRecord<Session: SQLSession> {
         ((reading.wall - last.wall) - (reading.uptime - last.uptime)).wholeMilliseconds
     }
 
-    private func record(_ step: ClockStep, by actor: Actor) throws {
+    private func record(_ step: ClockStep, _ reading: ClockReading, by actor: Actor) throws {
         try db.execute("INSERT INTO clock_step (expected_at, shown_at) VALUES ($1, $2)", step.before, step.at)
         try db.record(.clockStepped, by: actor, step.description, now: step.at)
         try shiftRetries(step)
+        try shiftHolds(step, start: step.before - reading.uptime, by: actor)
+    }
+
+    /// Moves the holds of stages, so that each lasts as long as before the step.
+    private func shiftHolds(_ step: ClockStep, start: Timestamp, by actor: Actor) throws {
+        let runs = try db.all(
+            """
+            SELECT DISTINCT run.id FROM run JOIN run_stage ON run_stage.run_id = run.id
+            WHERE run.state IN (\(SQLConstants.list([.running, .paused] as [RunState]))) AND run_stage.decision IS NOT NULL
+            ORDER BY run.id
+            """
+        ) { try $0.int64(0) }
+        for run in runs {
+            try RunStages.lock(db, run: run)
+            let records = try RunStages.records(db, run: run)
+            guard let record = StageController.shifted(records, by: step, start: start) else { continue }
+            try RunStages(db, try RunRow.require(db, run), actor: actor).write(record)
+        }
     }
 
     /// Shifts waiting times by a clock step. A delivery that waits for its next attempt waits as long as before, and so

@@ -307,15 +307,14 @@ extension RelationalStore {
 }
 
 extension StageController {
-    /// Returns the controller of a run, or `nil` as ``init(_:_:at:after:)`` does.
+    /// Returns the controller of a run, or `nil` as ``init(_:_:at:)`` does.
     ///
     /// - Parameter owner: the sender that pauses the run and begins its stages; `nil` for the run's owner.
     package static func of(
-        _ run: Int64, for owner: String? = nil, at now: Timestamp, after steps: [ClockStep] = [],
-        _ db: some SQLSession
+        _ run: Int64, for owner: String? = nil, at now: Timestamp, _ db: some SQLSession
     ) throws -> StageController? {
         let record = try RunRow.require(db, run)
         let actor = Actor(owner ?? record.owner ?? "")
-        return StageController(record, RunStages(db, record, actor: actor), at: now, after: steps)
+        return StageController(record, RunStages(db, record, actor: actor), at: now)
     }
 }

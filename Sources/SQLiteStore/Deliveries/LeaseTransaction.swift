@@ -31,7 +31,7 @@ struct LeaseTransaction {
         if let wait = request.clockWait(after: steps) {
             return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }
-        let stage = try permit(steps)
+        let stage = try permit()
         let (allowed, wait) = paces.allowed(request)
         if let wait { return (wait, true) }
         var takenMax = allowed
@@ -47,7 +47,7 @@ struct LeaseTransaction {
             due += try candidates.held(
                 upTo: stage, limit: StageController.looked(isLast, taken: takenMax, limit: request.limit - due.count))
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
-            if due.isEmpty, !isLast { return try goOn(steps) }
+            if due.isEmpty, !isLast { return try goOn() }
             if !isLast { request.limit = due.count }
         }
         fresh = try candidates.fresh(limit: request.limit - due.count)
@@ -66,8 +66,8 @@ struct LeaseTransaction {
         }
         if chunk.taken.count == takenMax { isExhausted = false }
         fresh.removeLast(fresh.count - looked)
-        if !chunk.leftOut.isEmpty { try controller(steps)?.leaveOut(chunk.leftOut) }
-        if chunk.hasMovedAsked { try controller(steps)?.recount() }
+        if !chunk.leftOut.isEmpty { try controller()?.leaveOut(chunk.leftOut) }
+        if chunk.hasMovedAsked { try controller()?.recount() }
         if let caps { try CapLedger(db).write(caps.usage) }
         try db.assignVariant(to: &chunk.taken, request)
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
@@ -88,24 +88,24 @@ struct LeaseTransaction {
 
     /// Returns what the run's stages permit, or `nil` if the run has no stages. For most of a run the last stage has
     /// begun, and one query then decides.
-    private func permit(_ steps: [ClockStep]) throws -> StagePermit? {
+    private func permit() throws -> StagePermit? {
         if request.hasStages, let last = try SQLiteStages.lastBegun(db, run: request.run, of: request.stages) {
             return .open(stage: last, isLast: true, most: .max)
         }
-        return try controller(steps)?.permit()
+        return try controller()?.permit()
     }
 
     /// Returns `nil` if the run has no stages.
-    private func controller(_ steps: [ClockStep]) throws -> StageController? {
+    private func controller() throws -> StageController? {
         guard request.hasStages else { return nil }
-        return try StageController.of(request.run, for: request.owner, at: request.now, after: steps, db)
+        return try StageController.of(request.run, for: request.owner, at: request.now, db)
     }
 
     /// Moves the run's stages forward, and returns a lease without deliveries. Called when no delivery of the stages
     /// that have begun can be sent now.
-    private func goOn(_ steps: [ClockStep]) throws -> (lease: Lease, isExhausted: Bool) {
+    private func goOn() throws -> (lease: Lease, isExhausted: Bool) {
         let empty = Lease(id: 0, deliveries: [], cursor: request.after)
-        return try controller(steps)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
+        return try controller()?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
     }
 
     /// The decisions so far.

@@ -81,18 +81,14 @@ package struct StageController {
     private let stages: [Stage]
     private let store: any StageStore
     private let now: Timestamp
-    private let steps: [ClockStep]
 
     /// Returns `nil` for a test run, and for a run with fewer than two stages.
-    ///
-    /// - Parameter steps: the steps of the wall clock, oldest first. No step shortens a hold.
-    package init?(_ run: Run, _ store: any StageStore, at now: Timestamp, after steps: [ClockStep] = []) {
+    package init?(_ run: Run, _ store: any StageStore, at now: Timestamp) {
         guard let stages = run.definition.campaign.stages, stages.count > 1, !run.isTest else { return nil }
         self.run = run
         self.stages = stages
         self.store = store
         self.now = now
-        self.steps = steps
     }
 
     /// Returns what may be leased. Call it before each lease.
@@ -244,15 +240,13 @@ package struct StageController {
         else { return nil }
         let isFree = decision.verdict != .go || records[current].releasedBy != nil
         if isFree, stages[current].decides == nil || decision.variants != nil { return nil }
-        return stages[current].hold.map { decision.at + $0 }
+        return stages[current].hold.map(decision.end(of:))
     }
 
-    /// Returns `nil` if the hold is over. A hold treats steps of the wall clock as ``RollingWindow`` does.
+    /// Returns `nil` if the hold is over.
     private func holdsUntil(_ decision: StageDecision, _ hold: Duration?) -> Timestamp? {
-        guard let hold, hold > .zero else { return nil }
-        let window = RollingWindow(limit: 1, length: hold, for: .late, at: now, after: steps)
-        guard case .wait(let moment, _) = window.decide(ends: [decision.at], expiresAt: nil) else { return nil }
-        return moment
+        guard let end = hold.map(decision.end(of:)), end > now else { return nil }
+        return end
     }
 
     /// Adds responses, and halts the run if they show that too much fails. Responses of released stages count as well.
@@ -304,6 +298,22 @@ package struct StageController {
     }
 
     private static func current(_ records: [StageRecord]) -> Int? { records.lastIndex { $0.openedAt != nil } }
+
+    /// Returns the current stage as it is after a step of the wall clock: its hold lasts as long as before. Returns
+    /// `nil` if no hold changes.
+    ///
+    /// - Parameter start: when the machine started, by the wall clock before the step. A hold that began before that
+    ///   time may have begun before an error of the clock that a step back ends, so no step back shortens it.
+    package static func shifted(_ records: [StageRecord], by step: ClockStep, start: Timestamp) -> StageRecord? {
+        guard let current = current(records), current < records.count - 1, var decision = records[current].decision
+        else { return nil }
+        let from = decision.heldFrom ?? decision.at
+        guard step.by > .zero || from >= start else { return nil }
+        decision.heldFrom = from + step.by
+        var record = records[current]
+        record.decision = decision
+        return record
+    }
 
     /// Recounts the stages after rejections were taken back, so that each stage is evaluated again with its remaining
     /// responses.

@@ -175,6 +175,28 @@ extension DeliveryQueueContract {
             let over = try await store.leaseStaged(run, now: noon + set + hold, clocks(hold, set: set))
             #expect(over.deliveries.count > 100)
         }
+        Promise.each([0, 30], { "a clock that was ahead for a while prolongs no hold that began \($0) s after noon" }) {
+            store, decided in
+            let (hold, set) = (Duration.seconds(900), Duration.seconds(45))
+            func reading(_ seconds: Int, set: Duration = .zero) -> ClockReading {
+                ClockReading(wall: noon + .seconds(seconds) + set, uptime: .seconds(1000 + seconds), boot: "b")
+            }
+            func lease(_ run: Int64, _ seconds: Int, set: Duration = .zero) async throws -> Lease {
+                let clocks = reading(seconds, set: set)
+                return try await store.leaseStaged(run, now: clocks.wall) { $0.clocks = clocks }
+            }
+            let run = try await store.staged(300, [Stage(.share(50), hold: hold, toleratePercent: 20), Stage(.rest)])
+            try await store.sendStage(of: run) { $0.settlements(.accepted) }
+            let begins = noon + .seconds(decided)
+            if decided == 0 { _ = try await lease(run, 0) } else { _ = try await store.noteClocks(reading(0), by: "a") }
+            #expect(try await lease(run, 30, set: set).nextDue == begins + set + hold)
+            #expect(try await lease(run, 40).nextDue == begins + hold)
+            let found = try #require(try await store.run(run))
+            let held = StageController.heldUntil(found, try await store.stages(of: run))
+            #expect(held == begins + hold)
+            #expect(try await lease(run, decided + 899).deliveries.isEmpty)
+            #expect(try await lease(run, decided + 900).deliveries.count > 100)
+        }
         Promise("the most gone of the last five finished runs are put up with, not those of the last one") { store in
             _ = try await store.importDevices(try (0..<200).map { try record($0) }, now: noon)
             for (index, gone) in [120, 20, 80, 0, 10, 0].enumerated() {
