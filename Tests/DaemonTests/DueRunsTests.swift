@@ -56,6 +56,35 @@ import Testing
         )
     }
 
+    /// The backup is from before the campaigns were written, so that it holds no marks of their schedules.
+    @Test(arguments: [Schedule.Trigger.cron("0 9 * * *"), .at("2026-12-01T09:00")])
+    func `is not sent again after a restore of a backup from before its run`(trigger: Schedule.Trigger) async throws {
+        let scene = try PipelineScene()
+        let now = try Self.moment("2026-12-01T08:00")
+        let files = [try campaign("news", trigger, changedAt: "2026-12-01T07:00")]
+        var agenda = Agenda()
+        let marks = agenda.update(files, marks: [:], now: now)
+        let folder = try TemporaryDirectory()
+        let copy = folder.file("copy.sqlite")
+        _ = try await scene.store.backUp(to: copy, overwriting: false)
+        #expect(!marks.isEmpty)
+        let sent = try await DueRuns(store: scene.store, actor: "daemon").make(agenda.due(at: now), now: now)
+        #expect(sent.count == 1 && sent.first?.made.run?.state == .scheduled)
+        let later = now + .seconds(1800)
+        let restored = try SQLiteFileStore(path: copy, now: { later })
+        var afterwards = Agenda()
+        _ = afterwards.update(files, marks: try await restored.scheduleMarks(), now: later)
+        let made = try await DueRuns(store: restored, actor: "daemon").make(afterwards.due(at: later), now: later)
+        #expect(made.map { $0.made.run?.state } == [.missed])
+        let reason = made.first?.made.run?.stateReason ?? ""
+        #expect(reason.contains("may have been sent already") && reason.contains("`fanfare run news`"), "\(reason)")
+        // Later ones start as always.
+        let tomorrow = now + .seconds(86_400)
+        let next = try await DueRuns(store: restored, actor: "daemon").make(afterwards.due(at: tomorrow), now: tomorrow)
+        #expect(next.allSatisfy { $0.made.run?.state == .scheduled })
+        try restored.close()
+    }
+
     @Test func `one of far more than usual is made paused`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<30)

@@ -222,7 +222,7 @@ package enum TimerOccurrence {
     /// Throws for a new occurrence of a period that began before the store was restored: the store does not know
     /// whether it was sent.
     package static func requireKnown(
-        by unit: Unit, of campaign: String, _ store: any StoreUpkeep & RunLog, now: Timestamp, zone: TimeZone
+        by unit: Unit, of campaign: String, _ store: any RunLog, now: Timestamp, zone: TimeZone
     ) async throws {
         let period = { key(by: unit, at: $0, zone: zone) }
         guard let gap = try await store.restoreGap(), gap.reaches(into: period, at: now),

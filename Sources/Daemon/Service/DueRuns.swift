@@ -200,6 +200,10 @@ package struct DueRuns: Sendable {
         let occurrence = due.occurrence
         do {
             let definition = try await definition(of: due)
+            let gap = try await store.restoreGap()
+            if let reason = gap?.refusal(startsAt: occurrence.startsAt, campaign: definition.campaign.name) {
+                return try await end(definition, occurrence, .missed, reason, now)
+            }
             guard now <= occurrence.missedAfter else {
                 let fault = due.fault.map { "; the run could not be started: \($0)" } ?? ""
                 return try await end(definition, occurrence, .missed, occurrence.lateness(at: now) + fault, now)

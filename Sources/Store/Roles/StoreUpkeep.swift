@@ -9,9 +9,6 @@ package protocol StoreUpkeep: Sendable {
     /// backup.
     var restored: RestoredStore? { get }
 
-    /// Returns the time that the store knows nothing about; `nil` if it was never restored from a backup.
-    func restoreGap() async throws -> RestoreGap?
-
     /// Checks everything that the store promises. Each check has its own snapshot, so that it runs beside senders
     /// without holding back the log for long. The method reads the whole file more than once, changes nothing, and
     /// works on a store that is opened for reading. If damage stops a check, the damage is the fault of that check. If
@@ -78,8 +75,6 @@ package protocol StoreUpkeep: Sendable {
 
 extension StoreUpkeep {
     package var restored: RestoredStore? { nil }
-
-    package func restoreGap() async throws -> RestoreGap? { nil }
 
     package func server() async throws -> ServerObservation? { nil }
 }

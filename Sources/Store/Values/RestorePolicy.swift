@@ -32,6 +32,16 @@ package struct RestoreGap: Hashable, Sendable, Codable {
         return Self.leapMin + min(numbers, Self.leapMax)
     }
 
+    /// Returns why an occurrence without a run may not start automatically: it may have been sent before the restore.
+    /// Returns `nil` if it was not due yet.
+    package func refusal(startsAt: Timestamp, campaign: String) -> String? {
+        guard startsAt <= restoredAt else { return nil }
+        return
+            "it may have been sent already, because the store is a backup from \(madeAt.iso8601), restored at "
+            + "\(restoredAt.iso8601); check what was sent in between, then send it with `fanfare run \(campaign)`, or "
+            + "leave it"
+    }
+
     /// Returns whether the gap reaches into the period that `now` is in.
     ///
     /// - Parameter period: names the period of a moment.
