@@ -92,42 +92,51 @@ package struct OutputPath: Hashable, Sendable {
         return (facts?[.size] as? Int ?? 1) > 0
     }
 
-    /// Returns an unused path beside the target, for a file that ``adopt(_:mode:_:)`` then moves to the target's place.
-    package func draftPath() throws(OutputFault) -> String { try found().draftPath }
+    /// Creates an empty file beside the target, which ``adopt(_:mode:_:)`` then moves to the target's place. Removes
+    /// the drafts of the target whose writers were killed.
+    package func draft() throws(OutputFault) -> Draft { try draft(try found()) }
 
     /// Moves a finished file from the target's folder to the target's place. If it replaces a file, it takes over that
     /// file's owner and mode. Throws if the target is a stream, or has become one.
-    package func adopt(_ draft: String, mode: mode_t = 0o600, _ privacy: Privacy = .asFound) throws(OutputFault) {
+    package func adopt(_ draft: Draft, mode: mode_t = 0o600, _ privacy: Privacy = .asFound) throws(OutputFault) {
         let place = try found()
         switch place.entry {
         case .stream: throw OutputFault(named, EEXIST)
         case .nothing:
-            chmod(draft, mode)
-            try Self.place(draft, at: place.path, named: named)
+            chmod(draft.path, mode)
+            try Self.place(draft.path, at: place.path, named: named)
         case .file(let facts):
             // Only the administrator can change a file's owner. A failure is ignored, because the person has confirmed
             // the replacement.
-            _ = chown(draft, facts.owner, facts.group)
-            chmod(draft, Self.mode(facts.mode, privacy))
-            guard rename(draft, place.path) == 0 else { throw OutputFault(named, errno) }
+            _ = chown(draft.path, facts.owner, facts.group)
+            chmod(draft.path, Self.mode(facts.mode, privacy))
+            guard rename(draft.path, place.path) == 0 else { throw OutputFault(named, errno) }
         }
         Self.flush(Self.folder(of: place.path))
     }
 
-    private func draft(_ place: OutputPlace, facts: FileFacts?, mode: mode_t) throws(OutputFault) -> OutputWriter {
-        let path = place.draftPath
-        let file: Int32
-        do {
-            file = try Self.open(path, O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    private func draft(_ place: OutputPlace) throws(OutputFault) -> Draft {
+        do throws(OutputFault) {
+            return try Draft(of: place.path)
         } catch {
             throw OutputFault(named, error.code)
         }
-        if let facts, !Self.keep(facts, file) {
-            close(file)
-            unlink(path)
+    }
+
+    private func draft(_ place: OutputPlace, facts: FileFacts?, mode: mode_t) throws(OutputFault) -> OutputWriter {
+        let draft = try draft(place)
+        if let facts, !Self.keep(facts, draft.file) {
+            draft.remove()
             throw OutputFault(named, EPERM)
         }
-        return OutputWriter(self, .draft(path, target: place.path, facts, mode: mode), file)
+        // The writer closes its own descriptor before it moves the draft, which stays locked meanwhile.
+        let file = fcntl(draft.file, F_DUPFD_CLOEXEC, 0)
+        guard file >= 0 else {
+            let code = errno
+            draft.remove()
+            throw OutputFault(named, code)
+        }
+        return OutputWriter(self, .draft(draft, target: place.path, facts, mode: mode), file)
     }
 
     private static func keep(_ facts: FileFacts, _ file: Int32) -> Bool {
@@ -229,13 +238,6 @@ struct OutputPlace {
     var entry: OutputPath.Entry
     /// The number of the descriptor, if the path names a descriptor of this process.
     var descriptor: Int32?
-
-    /// A new path in the same folder, from which the file can be renamed to ``path``.
-    var draftPath: String {
-        let name = path.split(separator: "/").last ?? ""
-        let number = String(UInt32.random(in: 0 ... .max), radix: 16)
-        return "\(OutputPath.folder(of: path))/.\(OutputPath.shortened(name)).\(number).part"
-    }
 
     func openStream(_ named: String) throws(OutputFault) -> Int32 {
         do throws(OutputFault) {

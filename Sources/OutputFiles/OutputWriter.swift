@@ -10,7 +10,7 @@ package final class OutputWriter {
         case direct(String, isNew: Bool)
         /// A file beside the target, which replaces the target at the end. The facts are `nil` if the target did not
         /// exist.
-        case draft(String, target: String, OutputPath.FileFacts?, mode: mode_t)
+        case draft(Draft, target: String, OutputPath.FileFacts?, mode: mode_t)
     }
 
     private let path: OutputPath
@@ -26,7 +26,7 @@ package final class OutputWriter {
 
     deinit {
         closeFile()
-        if case .draft(let draft, _, _, _) = way { unlink(draft) }
+        if case .draft(let draft, _, _, _) = way { draft.remove() }
     }
 
     package func write(_ bytes: some Collection<UInt8>) throws(OutputFault) {
@@ -51,7 +51,7 @@ package final class OutputWriter {
         case .draft(let draft, let target, let facts, let mode):
             guard fchmod(file, mode) == 0, fsync(file) == 0 else { throw OutputFault(path.named, errno) }
             try end()
-            try replace(draft, target, facts)
+            try replace(draft.path, target, facts)
             OutputPath.flush(OutputPath.folder(of: target))
         }
     }

@@ -48,6 +48,21 @@ struct OutputPathTests {
         try expectOnly("old")
     }
 
+    /// The second draft is that of a living writer. A name that is not a draft's stays.
+    @Test func `a draft whose writer was killed is removed by the next writer, and no other file`() throws {
+        for name in [".out.1f.part", ".out.1f.part-journal", ".out.new.part", ".out.2b.part.1f.part", "out.part"] {
+            try folder.write("old", to: name)
+        }
+        let living = try OutputPath(folder.file("out")).open()
+        try living.write("living".utf8)
+        try write("whole", to: folder.file("out"))
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names.count { $0.hasPrefix(".out.") } == 3 && !names.contains { $0.hasPrefix(".out.1f.part") })
+        #expect(names.contains(".out.new.part") && names.contains("out.part"))
+        #expect(throws: OutputFault.self) { try living.finish() }
+        #expect(try folder.read("out") == "whole")
+    }
+
     @Test(.enabled(if: getuid() == 0)) func `a file keeps its owner and group`() throws {
         let path = try folder.write("old", to: "old")
         #expect(chown(path, 65_534, 65_533) == 0)
@@ -97,7 +112,7 @@ struct OutputPathTests {
         let after = try facts(path)
         #expect(after.st_ino == before.st_ino && after.st_rdev == before.st_rdev && after.st_mode == before.st_mode)
         try expectOnly("null")
-        #expect(throws: OutputFault.self) { try OutputPath(path).adopt(try folder.write("x", to: "draft")) }
+        #expect(throws: OutputFault.self) { try OutputPath(path).adopt(try OutputPath(folder.file("draft")).draft()) }
         #expect(try facts(path).st_rdev == before.st_rdev)
     }
 

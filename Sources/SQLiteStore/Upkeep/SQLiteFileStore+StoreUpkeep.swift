@@ -46,28 +46,26 @@ struct StoreCopy {
     }
 
     private func replace(_ target: OutputPath) throws -> BackupSummary {
-        let part = try target.draftPath()
+        // Only the owner may read the tokens in the copy, from the first byte on.
+        let part = try target.draft()
         do {
-            // Only the owner may read the tokens in the copy, from the first byte on.
-            try StoreFile.makeEmpty(part)
-            var summary = try write(part, madeAt: Timestamp(Date()))
-            try Self.synchronize(part)
+            var summary = try write(part.path, madeAt: Timestamp(Date()))
+            try Self.synchronize(part.path)
             try target.adopt(part, .closedToOthers)
             summary.path = path
             return summary
         } catch {
-            remove(part)
+            part.remove()
             throw error
         }
     }
 
     /// Makes the copy beside the store, and then writes it to a device or a pipe.
     private func stream(to target: OutputPath) throws -> BackupSummary {
-        let part = try OutputPath(sourcePath + ".backup").draftPath()
-        defer { remove(part) }
-        try StoreFile.makeEmpty(part)
-        var summary = try write(part, madeAt: Timestamp(Date()))
-        guard let copy = FileHandle(forReadingAtPath: part) else {
+        let part = try OutputPath(sourcePath + ".backup").draft()
+        defer { part.remove() }
+        var summary = try write(part.path, madeAt: Timestamp(Date()))
+        guard let copy = FileHandle(forReadingAtPath: part.path) else {
             throw StoreError.cannotMake(path: path, reason: String(cString: strerror(errno)))
         }
         let writer = try target.open()
@@ -144,11 +142,6 @@ struct StoreCopy {
         guard try db.tableExists("provider_token") else { return }
         try db.execute(sql: "PRAGMA secure_delete = ON")
         try db.execute(sql: "DELETE FROM provider_token")
-    }
-
-    /// Deletes an unfinished copy. It ignores failures, so that they do not hide the first error.
-    private func remove(_ part: String) {
-        for end in ["", "-journal", "-wal", "-shm"] { unlink(part + end) }
     }
 
     /// Syncs a file to disk, or a folder with the names in it.

@@ -38,15 +38,14 @@ package struct StoreRestoration: Sendable {
             } catch {
                 throw StoreError.translated(error, path: file)
             }
-            let part = try OutputPath(store).draftPath()
+            let part = try OutputPath(store).draft()
             do {
-                try StoreFile.makeEmpty(part)
-                let copy = try copy(to: part, now: now)
-                handOver(part)
-                try StoreCopy.synchronize(part)
-                return Summary(copy: copy, setAside: try place(part, now: now))
+                let copy = try copy(to: part.path, now: now)
+                handOver(part.path)
+                try StoreCopy.synchronize(part.path)
+                return Summary(copy: copy, setAside: try place(part.path, now: now))
             } catch {
-                for end in ["", "-journal", "-wal", "-shm"] { unlink(part + end) }
+                part.remove()
                 throw error
             }
         } catch let fault as OutputFault {

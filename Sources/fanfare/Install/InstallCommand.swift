@@ -84,12 +84,12 @@ struct InstallCommand: ParsableCommand {
         let target = OutputPath(path)
         do {
             guard try target.entry() != .stream else { throw Failure(.cannotMake, "\(path) is not a file; remove it") }
-            let fresh = try target.draftPath()
-            try FileManager.default.copyItem(atPath: own.path, toPath: fresh)
+            let fresh = try target.draft()
             do {
+                try fresh.copy(own.path)
                 try target.adopt(fresh, mode: 0o755)
             } catch {
-                unlink(fresh)
+                fresh.remove()
                 throw error
             }
         } catch let fault as OutputFault {
