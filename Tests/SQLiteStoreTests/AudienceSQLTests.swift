@@ -176,14 +176,18 @@ struct AudienceSQLTests {
         }
     }
 
-    @Test func `a long pattern is refused`() async throws {
+    @Test func `a long pattern is refused, and the limit named`() async throws {
         try await withStore { store in
             try await populate(store)
             let connection = try AnalystConnection(address: store.path, app: wendercast, timeLimit: .seconds(600))
             for word in ["LIKE", "GLOB"] {
                 let sql = "SELECT id FROM device_view WHERE 'a' \(word) printf('%101d', id)"
-                #expect(throws: StoreError.self) { try connection.select(sql, now: noon) { _ in } }
+                #expect(throws: StoreError.audienceSQL(.patternTooLong(bytesMax: 100))) {
+                    try connection.select(sql, now: noon) { _ in }
+                }
             }
+            let words = "\(StoreError.audienceSQL(.patternTooLong(bytesMax: 100)))"
+            #expect(words.contains("100 bytes") && words.contains("instr("), "\(words)")
         }
     }
 

@@ -13,6 +13,7 @@ final class AnalystConnection {
     /// The maximum size of a pattern of LIKE and GLOB. Their cost is the product of the sizes of the pattern and the
     /// text.
     private static let patternMaxBytes: Int32 = 100
+    private static let longPattern = "LIKE or GLOB pattern too complex"
     /// The number of SQLite virtual machine steps between two checks of the time. Usually they take microseconds. Each
     /// step may call a function over a text of ``textMaxBytes``, which takes at most 100 ms.
     private static let stepsPerLook: Int32 = 100
@@ -76,6 +77,9 @@ final class AnalystConnection {
             case SQLITE_ROW: row += 1
             case SQLITE_INTERRUPT where deadline.wasCancelled: throw CancellationError()
             case SQLITE_INTERRUPT: throw StoreError.audienceSQL(.tooSlow(limit: deadline.limit))
+            // SQLite has no code of its own for this fault.
+            case SQLITE_ERROR where message == Self.longPattern:
+                throw StoreError.audienceSQL(.patternTooLong(bytesMax: Int(Self.patternMaxBytes)))
             // Do not pass on SQLite's own message, because it quotes values of rows.
             case let code: throw StoreError.audienceSQL(.invalid(Self.unfit(code)))
             }

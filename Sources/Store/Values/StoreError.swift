@@ -307,6 +307,8 @@ package enum AudienceSQLFault: Hashable, Sendable {
     /// A parameter other than `:now`.
     case unknownParameter(String)
     case tooSlow(limit: Duration)
+    /// A pattern of `LIKE` or `GLOB`.
+    case patternTooLong(bytesMax: Int)
     case tooMany(limit: Int)
     /// The setup that the database lacks for the query.
     case notSetUp(String)
@@ -325,6 +327,9 @@ extension AudienceSQLFault: CustomStringConvertible {
             "the parameter \(name) has no value; use only :now, in milliseconds"
         case .tooSlow(let limit):
             "it took longer than \(WrittenDuration.text(limit)); simplify the query, or import a segment"
+        case .patternTooLong(let bytesMax):
+            "a pattern of LIKE or GLOB has more than \(bytesMax) bytes, which is the limit; shorten the pattern, or "
+                + "search for a text with instr(column, 'text') > 0"
         case .tooMany(let limit): "it selects more than \(limit) device ids; write the audience as an expression"
         case .notSetUp(let reason):
             "\(reason); ask an administrator of the database to run the SQL that `fanfare install --postgres` prints"
