@@ -20,6 +20,32 @@ struct CampaignRulesTests {
         try #require(TemplateFile.source(text: "template: words\n" + rest, path: "t.yaml").0)
     }
 
+    /// The column is that of the value.
+    @Test(
+        arguments: [
+            ("country in (\"DE\", \"Narnia\")", 29, "no device has the country \"Narnia\"", "such as \"DE\""),
+            ("country = 'Germany'", 21, "no device has the country \"Germany\"", "write its code \"DE\""),
+            ("not (country in (\"QQ\"))", 28, "\"QQ\" is not a known code", "check the code"),
+            (
+                "locale in (\"de\") and time_zone = \"Mars/Base\"", 44, "\"Mars/Base\" is not a known IANA name",
+                "Europe"
+            ),
+        ] as [(String, Int, String, String)])
+    func `a country or a zone that no device has is a warning`(
+        audience: String, column: Int, what: String, advice: String
+    ) throws {
+        let head = "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: words\n"
+        let (read, found) = CampaignFile.read(text: head + "audience: \(audience)\n", path: "c.yaml")
+        #expect(read != nil && found.map(\.severity) == [.warning], "\(found)")
+        let warning = try #require(found.first)
+        #expect(warning.line == 5 && warning.column == column, "\(warning)")
+        #expect(warning.what.contains(what) && warning.advice.contains(advice), "\(warning)")
+        let (_, none) = CampaignFile.read(
+            text: head + "audience: country in (\"de\", \"XK\", \"419\") and time_zone = \"Europe/Berlin\"\n",
+            path: "c.yaml")
+        #expect(none.isEmpty, "\(none)")
+    }
+
     @Test(arguments: [
         "alert: {en: {title: A}}", "sound: default", "badge: 1", "category: A", "thread_id: A",
         "mutable_content: false",

@@ -1,6 +1,16 @@
+import Foundation
 import Model
 
 extension ValueDecoder where Value == Audience {
+    private static var doubtsMax: Int { 20 }
+
+    /// Returns the position of the first literal with this value, in Unicode scalars; 0 if it is written in another
+    /// way.
+    private static func place(of value: String, in text: String) -> Int {
+        let found = ["\"", "'"].compactMap { text.range(of: $0 + value + $0, options: .literal)?.lowerBound }.min()
+        return found.map { text.unicodeScalars.distance(from: text.startIndex, to: $0) } ?? 0
+    }
+
     static var audience: ValueDecoder {
         let shape = ValueShape.text(
             summary: "an audience expression", example: "segment(\"fans\") and locale in (\"de\")",
@@ -10,6 +20,10 @@ extension ValueDecoder where Value == Audience {
             let (expression, problems) = AudienceParser.parse(text)
             for problem in problems {
                 field.collector.error(problem.what, problem.advice, at: field.location(ofScalar: problem.offset))
+            }
+            for doubt in expression?.doubts.prefix(Self.doubtsMax) ?? [] {
+                field.collector.warning(
+                    doubt.what, doubt.advice, at: field.location(ofScalar: place(of: doubt.value, in: text)))
             }
             return expression.map { Audience(source: text, expression: $0) }
         }

@@ -30,11 +30,9 @@ package struct ComposerFields: Hashable, Sendable {
             ? self["zone"] == "recipient" : !self["quiet.from"].isEmpty || !self["quiet.to"].isEmpty
     }
 
-    /// The chosen countries that are neither a code of two letters nor an English name, as they are written.
+    /// The chosen countries that are neither a code nor an English name, as they are written.
     package var unknownCountries: [String] {
-        AudienceFields.countries(self["who.countries"]).filter { code in
-            code.utf8.count != 2 || !code.utf8.allSatisfy { ("a"..."z").contains(UnicodeScalar($0 | 0x20)) }
-        }
+        AudienceFields.countries(self["who.countries"]).filter { !CountryCode.isWellFormed($0.utf8) }
     }
 
     package static func summary(unknownCountry name: String) -> String {
