@@ -158,6 +158,27 @@ struct DeviceValueTests {
         #expect(without.first?.attributes == nil && without.first?.replacesAttributes == false)
     }
 
+    @Test func `all attributes together, and all tags, have a limit`() throws {
+        let value = String(repeating: "v", count: 4000)
+        let members = (1...5).map { "\"k\($0)\": \"\(value)\"" }.joined(separator: ", ")
+        let reason = "the attributes together are longer than 16,384 bytes"
+        let (objects, counts) = try json("\"attributes\": {\(members)}")
+        #expect(objects.first?.attributes?.count == 4 && Array(counts.oddValues.keys) == [reason])
+        let columns = (1...5).map { "attributes.k\($0)" }.joined(separator: ",")
+        let (devices, odd) = try csv(columns, Array(repeating: value, count: 5).joined(separator: ","))
+        #expect(devices.first?.attributes?.count == 4 && Array(odd.oddValues.keys) == [reason])
+        let tags = (100..<200).map { "\($0)" + String(repeating: "t", count: 200) }.joined(separator: ";")
+        let (tagged, left) = try csv("tags", tags)
+        #expect(tagged.first?.tags == nil)
+        #expect(Array(left.oddValues.keys) == ["the tags together are longer than 16,384 bytes"])
+        var record = DeviceRecord(
+            token: try #require(DeviceToken(hex: Self.token)), environment: .production, topic: "com.example.a")
+        record.attributes = objects.first?.attributes
+        #expect(!record.hasTextsBeyondLimits)
+        record.attributes?["k5"] = value
+        #expect(record.hasTextsBeyondLimits)
+    }
+
     @Test func `a badge is a number`() throws {
         #expect(try csv("badge", "0", "7", "").devices.map(\.badge) == [0, 7, nil])
         #expect(try json("\"badge\": 3").devices.first?.badge == 3)

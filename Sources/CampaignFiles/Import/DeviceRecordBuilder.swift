@@ -44,6 +44,8 @@ struct DeviceRecordBuilder {
         var badge: Int?
         var tags: [String]?
         var attributes: [String: String]?
+        /// The size of the attributes so far, with their names.
+        var attributesBytes = 0
         /// Whether the line contains attributes, even empty ones.
         var namesAttributes = false
         var erased: Set<DeviceRecord.Erasure> = []
@@ -123,6 +125,9 @@ struct DeviceRecordBuilder {
             try DeviceText.attribute(key, bytes[range])
             guard let value = attributeValues.value(bytes, range, make: { String(validating: $0, as: UTF8.self) })
             else { throw LineFault(reason: "\(column.name) is not UTF-8 text") }
+            let size = record.attributesBytes + key.utf8.count + value.utf8.count
+            try DeviceText.attributes(bytes: size)
+            record.attributesBytes = size
             record.attributes = record.attributes ?? [:]
             record.attributes?[key] = value
         case .attributes: throw LineFault(reason: "attributes is not a JSON object")

@@ -44,9 +44,7 @@ enum DeviceText {
 
     static func country(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
         plain(bytes, "country").flatMap { text in
-            let isCode = text.utf8.count == 2 && text.utf8.allSatisfy { (0x41...0x5A).contains($0 & 0xDF) }
-            let isArea = text.utf8.count == 3 && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
-            return isCode || isArea
+            CountryCode.isWellFormed(text.utf8)
                 ? .success(text) : .failure(LineFault(reason: "country is not a two-letter code"))
         }
     }
@@ -83,8 +81,19 @@ enum DeviceText {
         }
     }
 
+    /// Checks the size of all attributes together.
+    static func attributes(bytes: Int) throws(LineFault) {
+        guard bytes <= DeviceRecord.attributesBytesMax else {
+            throw LineFault(
+                reason: "the attributes together are longer than \(DeviceRecord.attributesBytesMax.grouped) bytes")
+        }
+    }
+
     static func checkLengths(ofTags tags: [String]) throws(LineFault) {
         guard tags.allSatisfy({ $0.utf8.count <= DeviceRecord.textBytesMax }) else { throw tooLong("a tag") }
+        guard tags.reduce(0, { $0 + $1.utf8.count }) <= DeviceRecord.tagsBytesMax else {
+            throw LineFault(reason: "the tags together are longer than \(DeviceRecord.tagsBytesMax.grouped) bytes")
+        }
     }
 
     private static func tooLong(_ what: String, max bytesMax: Int = DeviceRecord.textBytesMax) -> LineFault {

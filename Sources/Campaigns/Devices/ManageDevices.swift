@@ -1,6 +1,7 @@
 import CampaignFiles
 package import Model
 package import Store
+import Synchronization
 
 /// Finds, exports and prunes devices.
 package struct ManageDevices: Sendable {
@@ -35,18 +36,21 @@ package struct ManageDevices: Sendable {
     }
 
     /// Passes the devices to `batch` as CSV, the heading first, and returns their number. The CSV contains whole
-    /// tokens, so that an import reads the devices back unchanged.
+    /// tokens, so that an import reads the devices back unchanged, except texts beyond the limits of an import.
     ///
     /// - Parameter expression: an audience expression; `nil` for all devices.
     package func export(
         matching expression: String?, topic: String?, now: Timestamp,
         batch: @escaping @Sendable (String) throws -> Void
-    ) async throws -> Int {
+    ) async throws -> DeviceExport {
         let audience = try expression.map { try ExpressionText.parse($0, named: "--matching") } ?? .everyone
         try batch(CSVLine.text(DeviceCSV.columns) + "\n")
-        return try await store.exportDevices(topic: topic, matching: audience, now: now) { devices in
+        let beyondLimits = Mutex(0)
+        let count = try await store.exportDevices(topic: topic, matching: audience, now: now) { devices in
+            beyondLimits.withLock { $0 += devices.count(where: \.record.hasTextsBeyondLimits) }
             try batch(devices.map { CSVLine.text(DeviceCSV.values(of: $0.record)) + "\n" }.joined())
         }
+        return DeviceExport(devices: count, beyondLimits: beyondLimits.withLock { $0 })
     }
 
     /// Records an export, once its file exists.
@@ -89,6 +93,23 @@ package struct ManageDevices: Sendable {
     ) async throws -> PruneCounts {
         try await store.pruneDevices(
             goneBefore: goneBefore, notSeenSince: notSeenSince, topic: topic, dryRun: isDryRun, now: now, by: actor)
+    }
+}
+
+/// The result of an export of devices.
+package struct DeviceExport: Hashable, Sendable {
+    package var devices: Int
+    /// The number of devices with texts that were stored before an import had limits. An import refuses these texts.
+    package var beyondLimits: Int
+
+    /// What an import of the file cannot restore; `nil` if it restores everything.
+    package var warning: String? {
+        guard beyondLimits > 0 else { return nil }
+        return
+            "\(beyondLimits.counted("device")) \(beyondLimits == 1 ? "has" : "have") texts beyond the limits of an import "
+            + "(\(DeviceRecord.textBytesMax) bytes; \(DeviceRecord.attributeBytesMax.grouped) for the value of an "
+            + "attribute; \(DeviceRecord.attributesBytesMax.grouped) for all attributes, and for all tags): `fanfare "
+            + "devices import` leaves out these texts, and refuses a device whose installation_id is too long"
     }
 }
 

@@ -7,6 +7,10 @@ package struct DeviceRecord: Hashable, Sendable {
     package static let textBytesMax = 256
     /// The maximum size of an attribute's value, which is that of a whole push.
     package static let attributeBytesMax = 4096
+    /// The maximum size of all attributes of a registration together, with their names.
+    package static let attributesBytesMax = 16_384
+    /// The maximum size of all tags of a registration together.
+    package static let tagsBytesMax = 16_384
 
     package var token: DeviceToken
     package var environment: PushEnvironment
@@ -44,6 +48,20 @@ package struct DeviceRecord: Hashable, Sendable {
         self.token = token
         self.environment = environment
         self.topic = topic
+    }
+
+    /// Whether a text of a stored device is longer than that of a new registration may be, so that an import would
+    /// refuse it.
+    package var hasTextsBeyondLimits: Bool {
+        let texts = [installationID, userID, locale, timeZone, country, appVersion, osVersion, model]
+        let (tags, attributes) = (tags ?? [], attributes ?? [:])
+        return texts.contains { $0?.utf8.count ?? 0 > Self.textBytesMax }
+            || tags.contains { $0.utf8.count > Self.textBytesMax }
+            || tags.reduce(0) { $0 + $1.utf8.count } > Self.tagsBytesMax
+            || attributes.contains {
+                $0.key.utf8.count > Self.textBytesMax || $0.value.utf8.count > Self.attributeBytesMax
+            }
+            || attributes.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } > Self.attributesBytesMax
     }
 }
 

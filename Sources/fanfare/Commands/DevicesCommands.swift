@@ -67,10 +67,11 @@ struct DevicesExportCommand: AsyncParsableCommand {
         let file = try OutputFile(output, .closedToOthers)
         nonisolated(unsafe) let sink = file
         let devices = session.useCases.devices
-        let count = try await devices.export(matching: matching, topic: topic, now: session.now) { try sink.write($0) }
+        let export = try await devices.export(matching: matching, topic: topic, now: session.now) { try sink.write($0) }
         try file.finish()
-        try await devices.recordExport(of: count, to: output, by: session.actor, now: session.now)
-        Console.note(count.counted("device"))
+        try await devices.recordExport(of: export.devices, to: output, by: session.actor, now: session.now)
+        Console.note(export.devices.counted("device"))
+        if let warning = export.warning { Console.note("warning: \(warning)") }
     }
 }
 
