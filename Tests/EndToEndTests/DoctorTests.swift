@@ -1,6 +1,7 @@
 import APNsSimulator
 import Campaigns
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
@@ -48,6 +49,23 @@ import Testing
         #expect(page.status == 0)
         #expect(
             page.output.contains("\nok       configuration  fanfare.yaml: \(Installation.topic)\n"), "\(page.output)")
+    }
+
+    @Test func `names the process that keeps the store locked`() throws {
+        let place = try Installation(devices: 1)
+        try place.importDevices()
+        let queue = try DatabaseQueue(path: place.folder.file("fanfare.sqlite"))
+        let result = try queue.writeWithoutTransaction { db in
+            try db.execute(sql: "BEGIN IMMEDIATE")
+            defer { try? db.execute(sql: "ROLLBACK") }
+            return try place.fanfare("doctor", "--json")
+        }
+        try queue.close()
+        let report = try Report(result)
+        let locked = report.messages("store").filter { $0.contains("process \(getpid()) (") }
+        #expect(locked.count == 1 && report.states("store").contains("wrong"), "\(report.messages("store"))")
+        #expect(result.status == 78)
+        #expect(try Report(try place.fanfare("doctor", "--json")).states("store") == ["ok"])
     }
 
     /// What somebody has broken, where it is found, and what is said about it.

@@ -35,8 +35,14 @@ package struct OpenedStore: Sendable {
 package struct DiagnoseInstallation: Sendable {
     /// The facts that only the machine and the adapters know.
     package struct Probes: Sendable {
+        /// The time after which a lock is reported. Almost all transactions end sooner.
+        package static let lockedFor: Duration = .seconds(4)
+
         /// Opens a store with its senders, for reading. Writes nothing.
         package var openStore: @Sendable (_ address: String) async throws -> OpenedStore
+        /// Returns the process that keeps the store file locked for ``lockedFor`` or longer, for a person. `nil` if
+        /// other processes can write.
+        package var storeLock: @Sendable (_ path: String) async -> String?
         /// Loads and tries the credential for an environment. Throws the fault.
         package var credential: @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts
         /// Returns the effect of the environment's proxy on the app's pushes.
@@ -55,9 +61,11 @@ package struct DiagnoseInstallation: Sendable {
             proxy: @escaping @Sendable (Configuration.App) -> ProxyUse,
             reach: @escaping @Sendable (Configuration.App, PushEnvironment, _ store: String) async -> Reachability,
             portFault: @escaping @Sendable (_ address: String) -> PortFault? = { _ in nil },
+            storeLock: @escaping @Sendable (_ path: String) async -> String? = { _ in nil },
             machine: MachineFacts, service: ServiceFacts? = nil
         ) {
             self.portFault = portFault
+            self.storeLock = storeLock
             self.service = service
             self.openStore = openStore
             self.credential = credential

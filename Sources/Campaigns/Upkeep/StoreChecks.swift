@@ -39,7 +39,15 @@ struct StoreChecks {
                     "\(folder) is on \(kind); a store needs a local file system with working locks: move it to one")
             ] + disk(bytes) + set()
         }
-        return await opened() + disk(bytes) + set()
+        // This process must not have the store open yet.
+        let locked = await probes.storeLock(path).map { holder in
+            Finding.wrong(
+                .store,
+                "\(path) is locked: \(holder) has kept it from every other writer for at least "
+                    + "\(WrittenDuration.text(DiagnoseInstallation.Probes.lockedFor)), and nothing can be sent or recorded "
+                    + "meanwhile; wait until that process is done, or end it")
+        }
+        return [locked].compactMap(\.self) + (await opened()) + disk(bytes) + set()
     }
 
     private var missing: Finding {

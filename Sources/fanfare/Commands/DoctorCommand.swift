@@ -4,6 +4,7 @@ import CKernel
 import Campaigns
 import Foundation
 import Model
+import SQLiteStore
 import Sending
 import Store
 import Systemd
@@ -63,6 +64,19 @@ struct DiagnosisPage {
 }
 
 extension DiagnoseInstallation.Probes {
+    private static let looksEvery: Duration = .milliseconds(50)
+
+    /// Returns the process whose lock was there at each look for ``lockedFor``. Senders lock the store for a moment
+    /// only, again and again.
+    private static func lastingLock(on path: String) async -> String? {
+        let end = ContinuousClock.now + lockedFor
+        while let lock = StoreLock.find(path) {
+            guard ContinuousClock.now < end else { return lock.holder }
+            try? await Task.sleep(for: looksEvery)
+        }
+        return nil
+    }
+
     static var ofThisProcess: DiagnoseInstallation.Probes {
         let environment = ProcessInfo.processInfo.environment
         return DiagnoseInstallation.Probes(
@@ -74,7 +88,8 @@ extension DiagnoseInstallation.Probes {
                 return ProxySetting.use(by: app.transport, to: hosts, in: environment)
             },
             reach: { await EndpointProbe(app: $0, environment: $1, store: $2).reach() },
-            portFault: ListenProbe.fault, machine: .ofThisMachine, service: .ofThisMachine)
+            portFault: ListenProbe.fault, storeLock: { await lastingLock(on: $0) },
+            machine: .ofThisMachine, service: .ofThisMachine)
     }
 }
 
