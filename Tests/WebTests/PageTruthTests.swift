@@ -101,6 +101,14 @@ struct PageTruthTests {
             let other = try await scene.page(
                 "/approvals", headers: try await scene.confinedVisitor(to: "com.example.other"))
             #expect(other.status == 200 && !other.text.contains("<h2>Stages</h2>"))
+            // The menu counts it for those who can approve it, and the API lists it.
+            #expect(approvals.contains("class=\"count\">1<span") && !other.text.contains("class=\"count\""))
+            let list = try await scene.api("GET", "/approvals", as: .viewer)
+                .result(ApprovalOperations.ApprovalPage.self)
+            #expect(list.items.isEmpty && list.stages?.map(\.run) == [run])
+            let hidden = try await scene.api(
+                "GET", "/approvals", headers: try await scene.confined(to: "com.example.other"))
+            #expect(hidden.status == 200 && !hidden.text.contains("stages"))
             let sender = try await scene.page("/runs/\(run)", as: .sender).text
             #expect(sender.contains("an approver’s button on"))
             let approver = try await scene.page("/runs/\(run)", as: .approver).text

@@ -1,5 +1,5 @@
 import Foundation
-import Model
+package import Model
 import Store
 
 /// The conditions of a signature.
@@ -68,7 +68,7 @@ extension ApprovePlans {
 
     /// Throws if the actor wrote or started the run, or if `people` does not list the actor's account. Applies only if
     /// the rule for a run of this size excludes its authors.
-    func requireOther(than run: Run, _ actor: Actor) async throws {
+    package func requireOther(than run: Run, _ actor: Actor) async throws {
         guard let rules, rules.rule(forReach: run.counts.audience)?.notByAuthor == true else { return }
         let people = try await people()
         let person = people.person(actor.identity)

@@ -118,10 +118,17 @@ package struct FollowRuns: Sendable {
     /// Returns the runs that paused themselves and wait for a person, see ``RunHalt/waitsForPerson``.
     package func halted() async throws -> [Run] { try await store.haltedRuns() }
 
+    /// Returns the runs with a stage that waits until a person approves it, the oldest first.
+    package func runsAwaitingApproval() async throws -> [Run] { try await halted().filter { $0.halt == .approval } }
+
     /// Returns the stages that wait until a person approves them, of the oldest run first.
-    package func waitingStages() async throws -> [WaitingStageResult] {
+    ///
+    /// - Parameter sees: whether the caller may see an app's runs.
+    package func waitingStages(
+        sees: (_ topic: String) -> Bool = { _ in true }
+    ) async throws -> [WaitingStageResult] {
         var found: [WaitingStageResult] = []
-        for run in try await halted() where run.halt == .approval {
+        for run in try await runsAwaitingApproval() where sees(run.definition.campaign.topic) {
             let stages = try await inDetail(run).result.stages ?? []
             guard let stage = stages.first(where: { $0.openedAt == nil }) else { continue }
             found.append(WaitingStageResult(run, stage))

@@ -32,11 +32,16 @@ extension PageFrame {
         waiting = await Self.waiting(cases, for: visitor)
     }
 
-    /// Returns the number of plans that the visitor may sign and has not signed. A page without the number is better
-    /// than none, so a failed read counts as 0.
+    /// Returns the number of plans that the visitor may sign and has not signed, and of stages that the visitor may
+    /// approve. A page without the number is better than none, so a failed read counts as 0.
     private static func waiting(_ cases: UseCases, for visitor: Caller) async -> Int {
         guard visitor.role.may(.approve) else { return 0 }
-        let waiting = try? await cases.approving.waiting(for: visitor.actor, now: cases.now, sees: visitor.sees)
-        return waiting ?? 0
+        let plans = try? await cases.approving.waiting(for: visitor.actor, now: cases.now, sees: visitor.sees)
+        var stages = 0
+        for run in (try? await cases.runs.runsAwaitingApproval()) ?? []
+        where visitor.sees(run.definition.campaign.topic) {
+            if (try? await cases.approving.requireOther(than: run, visitor.actor)) != nil { stages += 1 }
+        }
+        return (plans ?? 0) + stages
     }
 }

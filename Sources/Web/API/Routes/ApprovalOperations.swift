@@ -17,6 +17,15 @@ struct ApprovalOperations: Sendable {
         var reason: String?
     }
 
+    /// What waits for approval.
+    struct ApprovalPage: Codable, Sendable {
+        /// The plans.
+        var items: [ApprovalResult]
+        /// The stages of runs that wait until a person approves them, the oldest run first; absent if there are none.
+        /// `POST /runs/{run}/approve` approves one.
+        var stages: [WaitingStageResult]?
+    }
+
     let cases: UseCases
 
     private static let plan = Operation.Parameter.path(
@@ -31,14 +40,16 @@ struct ApprovalOperations: Sendable {
         [
             Operation(
                 method: .get, path: "/approvals", id: "listApprovals", subject: "Approvals",
-                about: "Plans that wait for signatures, newest first, with the signatures they have.",
+                about: "Plans that wait for signatures, newest first, with the signatures they have. `stages` lists "
+                    + "the stages of runs that wait for a person, the oldest run first; `POST /runs/{run}/approve` "
+                    + "approves one.",
                 permission: .read,
                 parameters: [
                     .query(
                         "all", "`true`: include used, rejected, withdrawn, replaced and lapsed plans.",
                         allowed: ["true", "false"])
                 ],
-                answers: [.init(.ok, "The plans.", .json(ListPage<ApprovalResult>.self))],
+                answers: [.init(.ok, "The plans and the stages.", .json(ApprovalPage.self))],
                 problems: [.unprocessableContent], handle: list),
             Operation(
                 method: .get, path: "/approvals/{plan}", id: "getApproval", subject: "Approvals",
@@ -82,7 +93,8 @@ struct ApprovalOperations: Sendable {
 
     @Sendable private func list(_ request: APIRequest) async throws -> Response {
         let plans = try await cases.approvals(includingPast: try request.boolean("all"), for: request.caller)
-        return try request.list(plans, next: nil)
+        let stages = try await cases.runs.waitingStages(sees: request.caller.sees)
+        return try .json(ApprovalPage(items: plans, stages: stages.isEmpty ? nil : stages))
     }
 }
 

@@ -29,13 +29,7 @@ struct ApprovalPages: Sendable {
             let isNewest = seen.insert(plan.digest).inserted
             return ApprovalList.Row(plan, mayAsk: isNewest && caller.role.may(.ask))
         }
-        var stages: [ApprovalList.Stage] = []
-        for stage in try await cases.runs.waitingStages() {
-            guard let run = try await cases.runs.run(stage.run), caller.sees(run.definition.campaign.topic) else {
-                continue
-            }
-            stages.append(.init(stage))
-        }
+        let stages = try await cases.runs.waitingStages(sees: caller.sees).map(ApprovalList.Stage.init)
         return try request.page(
             .approvals, title: "Approvals",
             ApprovalList(
