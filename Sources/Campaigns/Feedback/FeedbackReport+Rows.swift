@@ -9,6 +9,13 @@ extension FeedbackReport {
     /// The report in words, one row for each figure, for a terminal, a page and a file.
     package var rows: [(name: String, text: String)] {
         var rows = [(name: "Opened", text: Self.text(opened))]
+        if let openedNotAccepted {
+            rows.append(
+                (
+                    "Also opened",
+                    "\(openedNotAccepted.counted("push", "pushes")) that APNs did not confirm; in no share of the accepted"
+                ))
+        }
         if let delay {
             let (half, most) = (Self.minutes(delay.half), Self.minutes(delay.most))
             rows.append(("How soon", "half of the opens within \(half), nine of ten within \(most)"))

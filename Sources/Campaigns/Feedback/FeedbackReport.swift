@@ -55,7 +55,11 @@ package struct FeedbackReport: Codable, Hashable, Sendable {
     }
 
     package var accepted: Int
+    /// The opens of accepted pushes.
     package var opened: Share
+    /// The opens of the other pushes, such as those whose outcome is unknown. They are in no share. Absent if there are
+    /// none.
+    package var openedNotAccepted: Int?
     /// Absent without opens.
     package var delay: Delay?
     package var curve: [Point]

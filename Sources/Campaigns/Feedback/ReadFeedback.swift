@@ -90,10 +90,13 @@ package struct ReadFeedback: Sendable {
     ) -> FeedbackReport {
         let campaign = run.definition.campaign
         let accepted = run.counts.accepted
+        // Shares are of accepted pushes, so an event of any other push is in none of them.
+        let others = cells.filter { $0.minute == nil && $0.kind == .opened }.reduce(0) { $0 + $1.events }
+        let cells = cells.filter { $0.minute != nil }
         let count = { (kind: FeedbackKind) in cells.filter { $0.kind == kind }.reduce(0) { $0 + $1.events } }
         let share = { (devices: Int, total: Int) in FeedbackReport.Share(Proportion(min(devices, total), of: total)) }
         let opens = cells.filter { $0.kind == .opened }
-        let byMinute = Dictionary(grouping: opens, by: \.minute).mapValues { $0.reduce(0) { $0 + $1.events } }
+        let byMinute = Dictionary(grouping: opens) { $0.minute ?? 0 }.mapValues { $0.reduce(0) { $0 + $1.events } }
             .sorted { $0.key < $1.key }
         var report = FeedbackReport(
             accepted: accepted, opened: share(count(.opened), accepted), delay: delay(byMinute),
@@ -101,6 +104,7 @@ package struct ReadFeedback: Sendable {
             dismissed: share(count(.dismissed), accepted),
             actions: actions(cells).map { FeedbackReport.Named(name: $0.name, share: share($0.taps, accepted)) },
             variants: [])
+        report.openedNotAccepted = others > 0 ? others : nil
         if let percent = campaign.feedback?.arrivalsPercent, percent > 0 {
             report.arrivals = FeedbackReport.Arrivals(
                 askedPercent: percent, reported: count(.arrived),

@@ -7,8 +7,8 @@ struct FeedbackBatch<Session: SQLSession> {
 
     init(_ db: Session) { self.db = db }
 
-    /// Returns an index that is stored as a number, -1 for none.
-    static func index(_ number: Int) -> Int? { number < 0 ? nil : number }
+    /// Returns an index or a minute that is stored as a number, -1 for none.
+    static func stored(_ number: Int) -> Int? { number < 0 ? nil : number }
 
     func record(
         _ events: [FeedbackEvent], _ sources: FeedbackSources, as rows: FeedbackRows
@@ -17,7 +17,7 @@ struct FeedbackBatch<Session: SQLSession> {
         try rows.name(events) { run, kind in try FeedbackNames(db, run: run, kind: kind) }
         try insert(&rows, events)
         rows.markUnknown(try db.unknownDevices(among: rows.unwrittenDevices), events, sources)
-        for (run, places) in rows.written() { rows.count(places, events, sources.runs[run] ?? [:]) }
+        for (run, places) in rows.written() { rows.count(places, events, sources.runs[run] ?? .pruned) }
         try write(rows.cells)
         return rows.verdicts
     }

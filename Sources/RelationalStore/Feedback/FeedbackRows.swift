@@ -18,7 +18,31 @@ struct FeedbackRows {
     struct Push {
         var variant: Int?
         var locale: Int?
-        var sentAt: Timestamp?
+        /// Whether the event counts among those of accepted pushes. A push that is still in flight has evidently
+        /// arrived, so its event does.
+        var isAccepted: Bool
+        /// When the outcome was recorded. `nil` while the push is in flight.
+        var settledAt: Timestamp?
+    }
+
+    /// The deliveries of a run that events are about.
+    struct Pushes {
+        /// The outcomes of the run by device were pruned. Its events count among those of accepted pushes, because
+        /// hardly any device can report a push that APNs did not accept.
+        static let pruned = Pushes(byDevice: nil)
+
+        private let byDevice: [Int64: Push]?
+
+        init(byDevice: [Int64: Push]?) { self.byDevice = byDevice }
+
+        fileprivate subscript(device: Int64) -> Push? { byDevice?[device] }
+
+        /// Returns the minute by which an event is counted, or -1 if its push was not accepted.
+        fileprivate func minute(of event: FeedbackEvent, about device: Int64) -> Int {
+            guard let byDevice else { return 0 }
+            guard let push = byDevice[device], push.isAccepted else { return -1 }
+            return push.settledAt.map { FeedbackMinute.of(event.at - $0) } ?? 0
+        }
     }
 
     struct Cell: Hashable {
@@ -142,14 +166,14 @@ struct FeedbackRows {
     }
 
     /// Counts new rows of one run.
-    mutating func count(_ places: [Int], _ given: [FeedbackEvent], _ pushes: [Int64: Push]) {
+    mutating func count(_ places: [Int], _ given: [FeedbackEvent], _ pushes: Pushes) {
         for place in places {
             let (key, event) = (keys[place], given[events[place]])
-            let push = pushes[key.device]
+            let device = event.sentTo ?? key.device
+            let push = pushes[device]
             let cell = Cell(
                 run: key.run, kind: key.kind, name: countedNames[place] ?? key.name, variant: push?.variant ?? -1,
-                locale: push?.locale ?? -1,
-                minute: push?.sentAt.map { FeedbackMinute.of(event.at - $0) } ?? 0)
+                locale: push?.locale ?? -1, minute: pushes.minute(of: event, about: device))
             cells[cell, default: Sum()].add(event.valueMicros ?? 0)
         }
     }

@@ -6,8 +6,8 @@ import Store
 struct FeedbackSources: Sendable {
     /// The devices by topic and installation.
     var installations: [String: [String: Int64]] = [:]
-    /// The deliveries of each run that exists, by device. Empty if the run's outcomes by device were pruned.
-    var runs: [Int64: [Int64: FeedbackRows.Push]] = [:]
+    /// The deliveries of each run that exists.
+    var runs: [Int64: FeedbackRows.Pushes] = [:]
 
     /// Returns the device, or `nil` if the store has no such installation. A device of a push may be unknown, too.
     func device(of source: FeedbackEvent.Source) -> Int64? {
@@ -27,7 +27,7 @@ extension SQLSession {
         var runs: [Int64: [Int64]] = [:]
         for event in events {
             switch event.source {
-            case .push(let run, let device): runs[run, default: []].append(device)
+            case .push(let run, let device): runs[run, default: []].append(event.sentTo ?? device)
             case .installation(let id, let topic): installations[topic, default: []].insert(id)
             case .device: break
             }
@@ -35,7 +35,7 @@ extension SQLSession {
         var sources = FeedbackSources()
         for (topic, ids) in installations { sources.installations[topic] = try devices(ids, topic) }
         for run in try known(runs.keys.sorted()) {
-            sources.runs[run] = withPushes ? try pushes(of: run, to: runs[run] ?? []) : [:]
+            sources.runs[run] = withPushes ? try pushes(of: run, to: runs[run] ?? []) : .pruned
         }
         return sources
     }
@@ -67,8 +67,8 @@ extension SQLSession {
         return try all("SELECT id FROM run WHERE id \(Self.dialect.isAny(1))", runs) { try $0.int64(0) }
     }
 
-    private func pushes(of run: Int64, to devices: [Int64]) throws -> [Int64: FeedbackRows.Push] {
-        guard try hasDeliveries(of: run) else { return [:] }
+    private func pushes(of run: Int64, to devices: [Int64]) throws -> FeedbackRows.Pushes {
+        guard try hasDeliveries(of: run) else { return .pruned }
         let rows = try all(
             .once(
                 """
@@ -76,14 +76,15 @@ extension SQLSession {
                 WHERE \(Self.dialect.isOf(run: run)) AND device_id \(Self.dialect.isAny(1))
                 """), values: [devices.sorted()]
         ) { row in
-            let isSettled = DeliveryState(code: try row.int64(3)) != .pending
+            let state = DeliveryState(code: try row.int64(3))
             return (
                 try row.int64(0),
                 FeedbackRows.Push(
                     variant: try row.intOrNil(1), locale: try row.intOrNil(2),
-                    sentAt: isSettled ? try row.timestamp(4) : nil)
+                    isAccepted: state == .accepted || state == .pending,
+                    settledAt: state == .pending ? nil : try row.timestamp(4))
             )
         }
-        return Dictionary(rows) { first, _ in first }
+        return FeedbackRows.Pushes(byDevice: Dictionary(rows) { first, _ in first })
     }
 }

@@ -26,7 +26,7 @@ extension RelationalStore {
             let totals = try db.all(
                 """
                 SELECT run_id, CAST(sum(events) AS bigint) FROM feedback_count
-                WHERE run_id \(Session.dialect.isAny(1)) AND kind = $2 GROUP BY run_id
+                WHERE run_id \(Session.dialect.isAny(1)) AND kind = $2 AND minute >= 0 GROUP BY run_id
                 """, runs, FeedbackKind.opened.rawValue
             ) { (try $0.int64(0), try $0.int(1)) }
             return Dictionary(totals) { first, _ in first }
@@ -111,8 +111,8 @@ extension SQLSession {
                 where: "run_id = $1 AND kind = $2 AND NOT (\(isNamed))", values, namedAll: FeedbackCell.otherName)
         }
         return cells.sorted {
-            ($0.kind.rawValue, $0.name, $0.variant ?? -1, $0.locale ?? -1, $0.minute)
-                < ($1.kind.rawValue, $1.name, $1.variant ?? -1, $1.locale ?? -1, $1.minute)
+            ($0.kind.rawValue, $0.name, $0.variant ?? -1, $0.locale ?? -1, $0.minute ?? -1)
+                < ($1.kind.rawValue, $1.name, $1.variant ?? -1, $1.locale ?? -1, $1.minute ?? -1)
         }
     }
 
@@ -132,8 +132,9 @@ extension SQLSession {
             guard let kind = FeedbackKind(rawValue: try row.int64(0)) else { return }
             cells.append(
                 FeedbackCell(
-                    kind: kind, name: try row.text(1), variant: try FeedbackBatch<Self>.index(row.int(2)),
-                    locale: try FeedbackBatch<Self>.index(row.int(3)), minute: try row.int(4),
+                    kind: kind, name: try row.text(1), variant: try FeedbackBatch<Self>.stored(row.int(2)),
+                    locale: try FeedbackBatch<Self>.stored(row.int(3)),
+                    minute: try FeedbackBatch<Self>.stored(row.int(4)),
                     events: try row.int(5), valueMicros: try row.int64(6)))
         }
         return cells

@@ -130,7 +130,9 @@ private struct DeviceMerges: Sendable {
         guard device != event.storedDevice else { return event }
         var event = event
         switch event.source {
-        case .push(let run, _): event.source = .push(run: run, device: device)
+        case .push(let run, let gone):
+            event.source = .push(run: run, device: device)
+            event.sentTo = event.sentTo ?? gone
         case .device: event.source = .device(device)
         case .installation: break
         }

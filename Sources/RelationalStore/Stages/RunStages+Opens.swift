@@ -54,7 +54,8 @@ extension RunStages {
                 """
                 SELECT latest.id, latest.accepted, CAST(coalesce((
                     SELECT sum(events) FROM feedback_count
-                    WHERE feedback_count.run_id = latest.id AND kind = \(FeedbackKind.opened.rawValue) AND minute < $5
+                    WHERE feedback_count.run_id = latest.id AND kind = \(FeedbackKind.opened.rawValue)
+                        AND minute >= 0 AND minute < $5
                 ), 0) AS bigint)
                 FROM (
                     SELECT id, accepted, definition, finished_at FROM run

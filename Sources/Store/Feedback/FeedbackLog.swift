@@ -32,7 +32,7 @@ package protocol FeedbackLog: Sendable {
     /// are counted together as `other`.
     func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell]
 
-    /// Returns how many devices opened the pushes of some runs, by run. Runs without opens are left out.
+    /// Returns how many devices opened the accepted pushes of some runs, by run. Runs without such opens are left out.
     func openTotals(ofRuns runs: [Int64]) async throws -> [Int64: Int]
 
     /// Compares what the devices of a run did that got it with what the held-out devices did. Every device of the
@@ -72,6 +72,8 @@ package struct FeedbackEvent: Hashable, Sendable {
     }
 
     package var source: Source
+    /// The device that the push was sent to, if it was merged into that of ``source`` later. `nil` if they are the same.
+    package var sentTo: Int64?
     package var kind: FeedbackKind
     /// The name of an action or a conversion. Empty for other kinds.
     package var name: String
@@ -136,13 +138,14 @@ package struct FeedbackCell: Hashable, Sendable {
     package var variant: Int?
     /// An index into the locales of the template; `nil` if nothing is localized.
     package var locale: Int?
-    /// The time since the push was accepted, in minutes, see ``FeedbackMinute``.
-    package var minute: Int
+    /// The time since the push was accepted, in minutes, see ``FeedbackMinute``. `nil` if APNs did not accept the push,
+    /// or its outcome is unknown: such a push is in no share of the accepted ones.
+    package var minute: Int?
     package var events: Int
     package var valueMicros: Int64
 
     package init(
-        kind: FeedbackKind, name: String, variant: Int?, locale: Int?, minute: Int, events: Int, valueMicros: Int64
+        kind: FeedbackKind, name: String, variant: Int?, locale: Int?, minute: Int?, events: Int, valueMicros: Int64
     ) {
         self.kind = kind
         self.name = name

@@ -182,16 +182,19 @@ extension DeliveryQueueContract {
     }
 
     private static func history(
-        _ store: any AllRoles, _ name: String, devices: Int = 400, opened: Int, late: Int = 0
+        _ store: any AllRoles, _ name: String, devices: Int = 400, opened: Int, late: Int = 0, doubtful: Int = 0
     ) async throws {
         let run = try await store.startRun(
             try definition(name) { $0.feedback = CampaignFeedback() }, occurrence: "before",
             now: noon - .seconds(86_400))
         let lease = try await store.lease(run, limit: devices, now: noon - .seconds(86_400))
-        let sent = lease.settlements(.accepted)
-        _ = try await store.settle(run: run, sent, now: noon - .seconds(86_400))
+        let sent =
+            lease.settlements(.accepted).dropLast(doubtful)
+            + lease.settlements(.unknown, status: 0, reason: "timeout").suffix(doubtful)
+        _ = try await store.settle(run: run, Array(sent), now: noon - .seconds(86_400))
         let devices = lease.deliveries.map(\.device)
         try await report(store, run, Array(devices.prefix(opened)), at: noon - .seconds(86_300))
+        try await report(store, run, Array(devices.suffix(doubtful)), at: noon - .seconds(86_300))
         // After the time that is compared.
         try await report(store, run, Array(devices.suffix(late)), at: noon - .seconds(80_000))
         try await store.release(run, by: "a", state: .finished, reason: nil, now: noon - .seconds(86_400))
@@ -249,6 +252,15 @@ extension DeliveryQueueContract {
                     $0.detail.contains("30 % is usual (1 run of the campaign)")
                 })
             #expect(try await faults(store) == [])
+        }
+        Promise("what is usual are the opens of accepted pushes, not those of pushes whose outcome is unknown") {
+            store in
+            _ = try await store.importDevices(try (0..<400).map { try record($0) }, now: noon)
+            try await history(store, "new-podcast", opened: 75, doubtful: 150)
+            let run = try await canary(store, own: nil, other: nil, opened: 50)
+            #expect(try await !store.leaseStaged(run, now: after).deliveries.isEmpty)
+            let opens = try #require(try await store.stages(of: run)[0].decision?.opens)
+            #expect(opens.earlier.map(\.opened) == [75] && opens.earlier.map(\.accepted) == [250])
         }
         Promise("a campaign without history is compared with the app's other campaigns, and else not at all") { store in
             let run = try await canary(store, own: nil, other: 200, opened: 5)

@@ -31,6 +31,12 @@ extension DeviceRegistryContract {
         return run
     }
 
+    /// Registers a device, and returns its number.
+    private static func id(of number: Int, _ store: any AllRoles) async throws -> Int64 {
+        let registered = try await store.registerDevices([try record(number)], reading: true, now: noon)
+        return try #require(registered[0].device).id
+    }
+
     @PromiseList static var feedback: [Promise] {
         Promise("each report about a push counts once, by the minute since the push was accepted") { store in
             let run = try await sent(store, devices: 3)
@@ -59,6 +65,31 @@ extension DeviceRegistryContract {
             #expect(try await store.recordFeedback(bought) == [.recorded, .recorded, .repeated])
             let sums = try await store.feedbackCounts(ofRun: run).filter { $0.kind == .converted }
             #expect(sums.map(\.valueMicros) == [2_000_000])
+        }
+        Promise("reports about pushes that APNs did not accept are counted apart from those about accepted ones") {
+            store in
+            _ = try await store.importDevices(try (1...6).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition("run"))
+            let lease = try await store.lease(
+                LeaseRequest(run: run, environment: .production, limit: 6, now: noon, owner: "a"))
+            var settled = Array(lease.settlements(.accepted).prefix(2))
+            settled.append(lease.settlements(.rejected, status: 400, reason: "PayloadTooLarge")[2])
+            settled.append(lease.settlements(.unknown, status: 0, reason: "timeout")[3])
+            _ = try await store.settle(run: run, settled, now: noon + .seconds(1))
+            let devices = lease.deliveries.map(\.device)
+            // The fifth push is still in flight, and no push went to a device that is not in the audience.
+            let stranger = try await id(of: 7, store)
+            let reporters = Array(devices.prefix(5)) + [stranger]
+            let events = reporters.flatMap { [opened(run, $0), opened(run, $0, .action, name: "save")] }
+            #expect(try await store.recordFeedback(events).allSatisfy { $0 == .recorded })
+            #expect(try await store.openTotals(ofRuns: [run]) == [run: 3])
+            let counts = try await store.feedbackCounts(ofRun: run)
+            for kind in [FeedbackKind.opened, .action] {
+                let cells = counts.filter { $0.kind == kind }
+                #expect(cells.filter { $0.minute == nil }.map(\.events).reduce(0, +) == 3, "\(kind)")
+                #expect(cells.filter { $0.minute == 1 }.map(\.events).reduce(0, +) == 2, "\(kind)")
+                #expect(cells.filter { $0.minute == 0 }.map(\.events).reduce(0, +) == 1, "\(kind)")
+            }
         }
         Promise("a report of an installation counts once for each id, and stays with its device") { store in
             _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
@@ -118,20 +149,28 @@ extension DeviceRegistryContract {
         }
         Promise("a device that is merged, or gets another installation, keeps its reports that wait") { store in
             let run = try await sent(store, devices: 4)
-            let events = [opened(run, 1), converted("install-1", id: 1), converted("install-4", id: 1)]
+            // This device gets no push, because the run is older.
+            let other = try await id(of: 5, store)
+            let events = [
+                opened(run, 1), opened(run, 3), converted("install-1", id: 1), converted("install-4", id: 1),
+            ]
             #expect(try await store.setFeedbackAside(events).allSatisfy { $0 == .recorded })
             // The first device's app was installed again: a second row has its new installation, and gets its token.
             let again = try record(1, installation: "install-2")
             _ = try await store.registerDevices([again], reading: true, now: noon + .seconds(600))
             _ = try await store.registerDevices(
                 [try record(4, installation: "new-4")], reading: true, now: noon + .seconds(600))
+            _ = try await store.registerDevices(
+                [try record(3, installation: "install-5")], reading: true, now: noon + .seconds(600))
             let ids = try await store.devices(matching: "install-2").map(\.id)
             #expect(ids.count == 1)
             try await store.recordWaitingFeedback()
             let found = Collected<StoredFeedback>()
             try await store.feedback(receivedIn: noon..<noon + .seconds(86_400)) { found.add($0) }
-            #expect(found.all.map(\.device).sorted() == [ids[0], ids[0], 4].sorted())
-            #expect(try await store.feedbackCounts(ofRun: run).map(\.events) == [1])
+            #expect(found.all.map(\.device).sorted() == [ids[0], ids[0], 4, other].sorted())
+            // They count for the pushes that were opened, also if the other device got none.
+            let counts = try await store.feedbackCounts(ofRun: run)
+            #expect(counts.map(\.events) == [2] && counts.map(\.minute) == [1])
         }
         Promise("thousands of reports that were set aside are recorded in order, and none twice") { store in
             let run = try await sent(store, devices: 900)
