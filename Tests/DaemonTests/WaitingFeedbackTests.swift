@@ -25,7 +25,7 @@ import Testing
         let event = FeedbackEvent(
             source: .installation("install-1", topic: PipelineScene.topic), kind: .appStarted, id: (high: 1, low: 1),
             at: scene.clock.now, receivedAt: scene.clock.now + receivedAfter)
-        #expect(try await scene.store.setFeedbackAside([event]) == [.recorded])
+        #expect(try await scene.store.setFeedbackAside([event]) == [.waiting])
         let look = Mutex(0)
         let recorder = WaitingFeedbackRecorder(
             store: scene.store, clock: scene.clock.clock, lookEvery: Self.lookEvery

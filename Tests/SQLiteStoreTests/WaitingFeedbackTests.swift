@@ -47,7 +47,7 @@ import Testing
                 let event = FeedbackEvent(
                     source: .installation("install-\(device)", topic: wendercast), kind: .appStarted, id: (1, 1),
                     at: noon, receivedAt: noon)
-                #expect(try await store.setFeedbackAside([event]) == [.recorded])
+                #expect(try await store.setFeedbackAside([event]) == [.waiting])
             }
             try await store.pool.write { db in
                 try db.execute(sql: "UPDATE waiting_feedback SET packed = x'09' WHERE id = 2")

@@ -1,4 +1,5 @@
 package import Model
+import Sending
 package import Store
 
 /// Writes the tables for analysts, one file for each day and run.
@@ -88,7 +89,7 @@ package struct ExportData: Sendable {
     }
 
     private func events(_ writing: inout Writing, _ now: Timestamp) async throws {
-        try await store.recordWaitingFeedback()
+        try await store.recordWaitingFeedback(tally: ServiceMetrics.reported)
         guard var start = try await firstDay(of: writing.question) else { return }
         while start <= now {
             let end = start + Self.day

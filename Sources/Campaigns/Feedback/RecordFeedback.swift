@@ -1,6 +1,7 @@
 package import CampaignFiles
 package import Model
 import Platform
+import Sending
 import Store
 import Synchronization
 
@@ -61,6 +62,7 @@ package struct RecordFeedback: Sendable {
         }
         try await record(good, into: &result, from: reporter) { try await queue.submit($0, weight: $0.count) }
         result.rejected.sort { $0.line < $1.line }
+        ServiceMetrics.reported(result.tally)
         return result
     }
 
@@ -137,8 +139,7 @@ package struct RecordFeedback: Sendable {
         guard !events.isEmpty else { return }
         for ((number, event), verdict) in zip(zip(numbers, events), try await write(events)) {
             switch verdict {
-            case .recorded: result.count(event.kind, as: .recorded)
-            case .repeated: result.count(event.kind, as: .repeated)
+            case .recorded, .repeated, .waiting: result.count(event.kind, verdict)
             case .unknownDevice: result.reject(number, "the device is not registered; register it", of: event.kind)
             case .unknownPush:
                 result.reject(
@@ -209,22 +210,6 @@ final class RunTopics: Sendable {
     }
 }
 
-/// A kind of reports with the same result.
-package struct FeedbackTally: Hashable, Sendable {
-    package enum Result: String, Hashable, Sendable, CaseIterable {
-        case recorded, repeated, rejected
-    }
-
-    /// `nil` for reports that cannot be read.
-    package var kind: FeedbackKind?
-    package var result: Result
-
-    package init(kind: FeedbackKind?, result: Result) {
-        self.kind = kind
-        self.result = result
-    }
-}
-
 /// What became of the reports of a request or a file.
 package struct FeedbackResult: Codable, Hashable, Sendable {
     package struct Rejection: Codable, Hashable, Sendable {
@@ -236,8 +221,9 @@ package struct FeedbackResult: Codable, Hashable, Sendable {
     /// The maximum number of rejections that are named.
     private static let namedMax = 1_000
 
-    /// The number of reports of each kind that had the same result, for metrics. It is no part of the response.
-    package private(set) var tally: [FeedbackTally: Int] = [:]
+    /// The number of reports of each kind that had the same result, for metrics. It is no part of the response. It
+    /// lacks the reports that wait.
+    private(set) var tally: [FeedbackTally: Int] = [:]
     package var recorded = 0
     /// Reports that were recorded before.
     package var repeated = 0
@@ -254,13 +240,10 @@ package struct FeedbackResult: Codable, Hashable, Sendable {
 
     package init() {}
 
-    fileprivate mutating func count(_ kind: FeedbackKind, as result: FeedbackTally.Result) {
-        tally[FeedbackTally(kind: kind, result: result), default: 0] += 1
-        switch result {
-        case .recorded: recorded += 1
-        case .repeated: repeated += 1
-        case .rejected: break
-        }
+    /// Counts a report that the store has.
+    fileprivate mutating func count(_ kind: FeedbackKind, _ verdict: FeedbackVerdict) {
+        if let result = FeedbackTally(kind, verdict) { tally[result, default: 0] += 1 }
+        if verdict == .repeated { repeated += 1 } else { recorded += 1 }
     }
 
     fileprivate mutating func ignoreValue() { valuesIgnored = (valuesIgnored ?? 0) + 1 }

@@ -1,5 +1,6 @@
 import Campaigns
 import Model
+import Sending
 import Store
 
 /// Records the reports of apps that were set aside while a run was sent, so that they appear in reports. It does so
@@ -20,11 +21,13 @@ struct WaitingFeedbackRecorder: Sendable {
             await clock.sleep(lookEvery)
         }
         // A cancelled task would read nothing. The next start records what is left if this fails.
-        _ = try? await Task { [store] in try await store.recordWaitingFeedback() }.value
+        _ = try? await Task { [store] in try await store.recordWaitingFeedback(tally: ServiceMetrics.reported) }.value
     }
 
     private func look() async throws {
-        guard try await isDue(), let row = try await store.recordWaitingFeedback().first else { return }
+        guard try await isDue(),
+            let row = try await store.recordWaitingFeedback(tally: ServiceMetrics.reported).first
+        else { return }
         throw Failure(
             .invalidData,
             "the reports in row \(row) of the table waiting_feedback cannot be read, so they are not counted; "

@@ -125,20 +125,20 @@ struct FeedbackRows {
     }
 
     /// Marks a row that was not there before.
-    mutating func mark(_ place: Int) { verdicts[events[place]] = .recorded }
+    mutating func mark(_ place: Int, _ verdict: FeedbackVerdict = .recorded) { verdicts[events[place]] = verdict }
 
-    /// Returns the events of the marked rows, each with its device: an installation may get another one.
-    func marked(_ given: [FeedbackEvent]) -> [FeedbackEvent] {
+    /// Returns the events that wait, each with its device: an installation may get another one.
+    func waiting(_ given: [FeedbackEvent]) -> [FeedbackEvent] {
         keys.indices.compactMap { place in
-            guard verdicts[events[place]] == .recorded else { return nil }
+            guard verdicts[events[place]] == .waiting else { return nil }
             var event = given[events[place]]
             if keys[place].run == 0 { event.source = .device(keys[place].device) }
             return event
         }
     }
 
-    mutating func markAll() {
-        for place in keys.indices { mark(place) }
+    mutating func markAllWaiting() {
+        for place in keys.indices { mark(place, .waiting) }
     }
 
     /// The devices of the rows that were not written, in order. Such a row was there before, or its device is unknown.

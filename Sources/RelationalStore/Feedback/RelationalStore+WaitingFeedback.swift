@@ -7,9 +7,9 @@ extension RelationalStore {
             let sources = try db.feedbackSources(events, withPushes: false)
             let unknown = try db.unknownDevices(among: events.compactMap { sources.device(of: $0.source) })
             var rows = FeedbackRows(events, sources)
-            rows.markAll()
+            rows.markAllWaiting()
             rows.markUnknown(unknown, events, sources)
-            return (rows.verdicts, rows.marked(events))
+            return (rows.verdicts, rows.waiting(events))
         }
         guard let first = kept.first else { return verdicts }
         let packed = FeedbackPacking.pack(kept)
@@ -30,7 +30,7 @@ extension RelationalStore {
     }
 
     @discardableResult
-    package func recordWaitingFeedback() async throws -> [Int64] {
+    package func recordWaitingFeedback(tally: @Sendable ([FeedbackTally: Int]) -> Void) async throws -> [Int64] {
         // Reports that come meanwhile wait for the next call, so that this one ends.
         let newest = try await snapshot(.short) { db in
             try db.first("SELECT max(id) FROM waiting_feedback") { try $0.int64OrNil(0) } ?? nil
@@ -55,7 +55,7 @@ extension RelationalStore {
                 events += found.map { merges.applied(to: $0) }
                 read.append(row.id)
             }
-            try await record(events)
+            try await record(events, tally)
             // The rows go last: what a crash has recorded by then is not recorded again.
             let ids = read
             try await transaction(.quick) { db in
@@ -91,12 +91,17 @@ extension RelationalStore {
     }
 
     /// Records events in the order of the table, so that a transaction changes few pages.
-    private func record(_ events: [FeedbackEvent]) async throws {
+    private func record(_ events: [FeedbackEvent], _ tally: ([FeedbackTally: Int]) -> Void) async throws {
         let events = events.sorted { $0.storedDevice < $1.storedDevice }
         var start = 0
         while start < events.count {
             let end = min(start + WaitingFeedbackLimits.eventsAtOnce, events.count)
-            _ = try await recordFeedback(Array(events[start..<end]), .quick)
+            let batch = Array(events[start..<end])
+            let verdicts = try await recordFeedback(batch, .quick)
+            tally(
+                zip(batch, verdicts).reduce(into: [:]) { counts, pair in
+                    if let result = FeedbackTally(pair.0.kind, pair.1) { counts[result, default: 0] += 1 }
+                })
             start = end
         }
     }

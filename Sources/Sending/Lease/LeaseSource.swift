@@ -168,7 +168,7 @@ final class LeaseSource: Sendable {
         request.limit = limit
         let call = control.share.beginLease()
         do {
-            if request.goesByFeedback { try await store.recordWaitingFeedback() }
+            if request.goesByFeedback { try await store.recordWaitingFeedback(tally: ServiceMetrics.reported) }
             let lease = try await store.lease(request)
             control.share.endLease(call, lease)
             position.withLock { $0 = Position(cursor: lease.cursor, storeAhead: lease.storeAhead) }

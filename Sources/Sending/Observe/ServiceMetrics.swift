@@ -1,7 +1,7 @@
 package import Logging
 import Metrics
 package import Model
-import Store
+package import Store
 package import Synchronization
 
 /// The metrics that a daemon reports about itself, under the names that its dashboards use.
@@ -18,8 +18,9 @@ package enum ServiceMetrics {
         "fanfare_outcomes_total": "Outcomes that this process recorded, by campaign: accepted, rejected or unknown.",
         "fanfare_http_requests_total": "Requests that the HTTP server handled, by kind and status.",
         "fanfare_events_total":
-            "Reports of apps over HTTP by type (`unreadable` if unknown) and result: recorded, repeated or rejected.",
-        "fanfare_opens_total": "Opens of pushes that apps reported over HTTP, each counted once.",
+            "Reports of apps over HTTP by type (`unreadable` if unknown) and result: recorded, repeated or rejected. "
+            + "While a run is sent, they count up to a minute later.",
+        "fanfare_opens_total": "Opens of pushes that apps reported over HTTP, each counted once, when it is recorded.",
         "fanfare_reloads_total": "The number of reloads of the files.",
         "fanfare_last_good_reload_timestamp_seconds": "The time of the last reload without a fault.",
         "fanfare_campaign_folder_lost":
@@ -91,6 +92,12 @@ package enum ServiceMetrics {
             }
             _ = Timer(label: "fanfare_push_latency_seconds", dimensions: dimensions)
         }
+        for kind in FeedbackKind.allCases.map(Optional.some) + [nil] {
+            for result in FeedbackTally.Result.allCases where kind != nil || result == .rejected {
+                counter(FeedbackTally(kind: kind, result: result)).start()
+            }
+        }
+        opens.start()
         waitsForStore(false)
         isTooSlow(false)
         started(late: .zero)
@@ -122,6 +129,23 @@ package enum ServiceMetrics {
     static func recorded(_ settlements: [Settlement], of campaign: String) {
         let counts = Dictionary(settlements.compactMap { Outcome($0.verdict) }.map { ($0, 1) }, uniquingKeysWith: +)
         for (outcome, count) in counts { counter(outcome, of: campaign).increment(by: count) }
+    }
+
+    /// Counts reports of apps when their results are known, so that a report that is sent several times is recorded
+    /// once.
+    package static func reported(_ tally: [FeedbackTally: Int]) {
+        for (result, count) in tally {
+            counter(result).increment(by: count)
+            if result == FeedbackTally(kind: .opened, result: .recorded) { opens.increment(by: count) }
+        }
+    }
+
+    private static var opens: Counter { Counter(label: "fanfare_opens_total") }
+
+    private static func counter(_ tally: FeedbackTally) -> Counter {
+        Counter(
+            label: "fanfare_events_total",
+            dimensions: [("type", tally.kind?.name ?? "unreadable"), ("result", tally.result.rawValue)])
     }
 
     /// Counts suppressed deliveries, found at the freeze or when they are due.

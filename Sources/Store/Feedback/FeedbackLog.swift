@@ -14,7 +14,7 @@ package protocol FeedbackLog: Sendable {
     /// Stores events that are recorded later, and returns the verdict on each, in order. They are durable on return.
     /// While a run is sent, this costs the store much less than ``recordFeedback(_:)``.
     ///
-    /// An event counts once, however often it is set aside: the verdict of a repeated one is then `recorded`.
+    /// An event counts once, however often it is set aside: the verdict of a repeated one is `waiting`, too.
     func setFeedbackAside(_ events: [FeedbackEvent]) async throws -> [FeedbackVerdict]
 
     /// Returns how many events wait to be recorded; `nil` if none do.
@@ -22,8 +22,11 @@ package protocol FeedbackLog: Sendable {
 
     /// Records the events that wait now. A crash before its end loses no event and counts none twice. Several processes
     /// may do this at the same time. Returns the rows that cannot be read. They stay.
+    ///
+    /// - Parameter tally: receives the verdicts of each transaction, after it. Only the process that recorded an event
+    ///   first gets `recorded` for it.
     @discardableResult
-    func recordWaitingFeedback() async throws -> [Int64]
+    func recordWaitingFeedback(tally: @Sendable ([FeedbackTally: Int]) -> Void) async throws -> [Int64]
 
     /// Deletes the events of a device that wait now. Records no others.
     func forgetWaitingFeedback(of device: Int64) async throws
@@ -59,6 +62,12 @@ package protocol FeedbackLog: Sendable {
 
     /// Deletes the events that were received before a moment, some thousand per transaction. Returns their number.
     func removeFeedback(receivedBefore moment: Timestamp) async throws -> Int
+}
+
+extension FeedbackLog {
+    /// Does the same without a tally.
+    @discardableResult
+    package func recordWaitingFeedback() async throws -> [Int64] { try await recordWaitingFeedback { _ in } }
 }
 
 /// One report of an app.
@@ -119,12 +128,40 @@ package struct WaitingFeedback: Hashable, Sendable {
 /// What became of an event.
 package enum FeedbackVerdict: String, Hashable, Sendable {
     case recorded
+    /// It was set aside, and is recorded later.
+    case waiting
     /// It was recorded before.
     case repeated
     /// The store has no such device, or no longer.
     case unknownDevice = "unknown_device"
     /// The store has no such run, or the run did not include the device.
     case unknownPush = "unknown_push"
+}
+
+/// A kind of events with the same result.
+package struct FeedbackTally: Hashable, Sendable {
+    package enum Result: String, Hashable, Sendable, CaseIterable {
+        case recorded, repeated, rejected
+    }
+
+    /// `nil` for events that cannot be read.
+    package var kind: FeedbackKind?
+    package var result: Result
+
+    package init(kind: FeedbackKind?, result: Result) {
+        self.kind = kind
+        self.result = result
+    }
+
+    /// Returns `nil` for an event that waits: its result is not known before it is recorded.
+    package init?(_ kind: FeedbackKind, _ verdict: FeedbackVerdict) {
+        switch verdict {
+        case .recorded: self.init(kind: kind, result: .recorded)
+        case .repeated: self.init(kind: kind, result: .repeated)
+        case .unknownDevice, .unknownPush: self.init(kind: kind, result: .rejected)
+        case .waiting: return nil
+        }
+    }
 }
 
 /// The number of a run's events of one kind.

@@ -15,7 +15,6 @@ struct RequestCounter: RouterMiddleware {
 
     init() {
         for kind in Kind.allCases { Self.counter(kind, .ok).increment(by: 0) }
-        FeedbackCounters.start()
     }
 
     func handle(

@@ -124,19 +124,32 @@ extension DeviceRegistryContract {
             #expect(try await store.waitingFeedback() == nil)
             #expect(
                 try await store.setFeedbackAside(first) == [
-                    .recorded, .repeated, .recorded, .unknownDevice, .unknownPush, .recorded, .unknownDevice,
+                    .waiting, .repeated, .waiting, .unknownDevice, .unknownPush, .waiting, .unknownDevice,
                 ])
             #expect(try await store.setFeedbackAside([opened(run, 99)]) == [.unknownDevice])
             // A report that waits already, and one that is recorded meanwhile.
-            #expect(try await store.setFeedbackAside([opened(run, 1, at: noon + .seconds(200))]) == [.recorded])
+            #expect(try await store.setFeedbackAside([opened(run, 1, at: noon + .seconds(200))]) == [.waiting])
             #expect(try await store.recordFeedback([opened(run, 2, .action, name: "save")]) == [.recorded])
             #expect(
                 try await store.waitingFeedback() == WaitingFeedback(events: 4, since: noon + .seconds(90)))
             #expect(try await store.feedbackCounts(ofRun: run).map(\.events) == [1])
             // The store cannot know a device any more that was removed meanwhile.
-            #expect(try await store.setFeedbackAside([opened(run, 3)]) == [.recorded])
+            #expect(try await store.setFeedbackAside([opened(run, 3)]) == [.waiting])
             _ = try await store.removeDevice(3, now: noon, by: "test")
-            try await store.recordWaitingFeedback()
+            let tally = Collected<FeedbackTally>()
+            try await store.recordWaitingFeedback { counts in
+                for (result, count) in counts { tally.add(Array(repeating: result, count: count)) }
+            }
+            let results = Dictionary(grouping: tally.all) { $0 }.mapValues(\.count)
+            // The open that was sent twice is recorded once.
+            #expect(
+                results == [
+                    FeedbackTally(kind: .opened, result: .recorded): 1,
+                    FeedbackTally(kind: .opened, result: .repeated): 1,
+                    FeedbackTally(kind: .opened, result: .rejected): 1,
+                    FeedbackTally(kind: .action, result: .repeated): 1,
+                    FeedbackTally(kind: .converted, result: .rejected): 1,
+                ])
             #expect(try await store.waitingFeedback() == nil)
             let counts = try await store.feedbackCounts(ofRun: run)
             #expect(counts.map(\.kind) == [.opened, .action] && counts.map(\.events) == [1, 1])
@@ -154,7 +167,7 @@ extension DeviceRegistryContract {
             let events = [
                 opened(run, 1), opened(run, 3), converted("install-1", id: 1), converted("install-4", id: 1),
             ]
-            #expect(try await store.setFeedbackAside(events).allSatisfy { $0 == .recorded })
+            #expect(try await store.setFeedbackAside(events).allSatisfy { $0 == .waiting })
             // The first device's app was installed again: a second row has its new installation, and gets its token.
             let again = try record(1, installation: "install-2")
             _ = try await store.registerDevices([again], reading: true, now: noon + .seconds(600))
@@ -176,7 +189,7 @@ extension DeviceRegistryContract {
             let run = try await sent(store, devices: 900)
             for kind in [FeedbackKind.opened, .dismissed, .opened] {
                 let events = (1...900).shuffled().map { opened(run, Int64($0), kind) }
-                #expect(try await store.setFeedbackAside(events).allSatisfy { $0 == .recorded })
+                #expect(try await store.setFeedbackAside(events).allSatisfy { $0 == .waiting })
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<3 { group.addTask { try await store.recordWaitingFeedback() } }
@@ -219,9 +232,9 @@ extension DeviceRegistryContract {
         }
         Promise("the reports of one device that wait are forgotten, and all others are kept") { store in
             let run = try await sent(store, devices: 4)
-            #expect(try await store.setFeedbackAside([opened(run, 1)]) == [.recorded])
+            #expect(try await store.setFeedbackAside([opened(run, 1)]) == [.waiting])
             let mixed = [opened(run, 1, .dismissed), opened(run, 3), converted("install-1", id: 1)]
-            #expect(try await store.setFeedbackAside(mixed).allSatisfy { $0 == .recorded })
+            #expect(try await store.setFeedbackAside(mixed).allSatisfy { $0 == .waiting })
             #expect(try await store.verify(budgets: [:], faultsMax: 9)["waiting_feedback"]?.compared == 4)
             // The first device's app is installed again, so that its reports are those of another device.
             _ = try await store.registerDevices(

@@ -47,7 +47,6 @@ struct FeedbackOperations: Sendable {
             let sees = request.caller.sees
             result = try await cases.feedback.record(reports, from: .backend(sees: { sees($0) }))
         }
-        FeedbackCounters.count(result)
         return try .json(result)
     }
 
