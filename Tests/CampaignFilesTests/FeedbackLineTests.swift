@@ -10,13 +10,13 @@ import Testing
 struct FeedbackLineTests {
     private static let id = "3f0f6a1e-2c53-4a4e-9d6e-0c4d6a5b7e11"
 
-    private func lines(_ text: String, max: Int = 1_000) throws -> [FeedbackBody.Line] {
+    private func lines(_ text: String, max: Int = 1_000) throws -> [NumberedLine<FeedbackLine>] {
         try #require(try FeedbackBody.lines(Array(text.utf8), max: max))
     }
 
     private func fault(_ fields: String) throws -> String? {
         let line = try #require(try lines("{\"id\":\"\(Self.id)\",\(fields)}").first)
-        guard case .failure(let fault) = line.report else { return nil }
+        guard case .failure(let fault) = line.value else { return nil }
         return fault.reason
     }
 
@@ -29,11 +29,11 @@ struct FeedbackLineTests {
         let separate = try lines("\(opened)\n\n{}\r\n\(played)")
         #expect(array.map(\.number) == [1, 2, 3] && separate.map(\.number) == [1, 3, 4])
         for found in [array, separate] {
-            let first = try found[0].report.get()
+            let first = try found[0].value.get()
             #expect(first.kind == .opened && first.source == .reference(Array("AB]C".utf8)) && first.name == "")
             #expect(first.at == ISOTime.parse("2026-11-27T10:00:00.250Z"))
-            #expect(throws: LineFault.self) { try found[1].report.get() }
-            let third = try found[2].report.get()
+            #expect(throws: LineFault.self) { try found[1].value.get() }
+            let third = try found[2].value.get()
             #expect(third.source == .installation("i-1", topic: "com.example.app"))
             #expect(third.name == "played \"}\"" && third.valueMicros == 4_990_000 && third.sentAt == nil)
         }
@@ -67,7 +67,7 @@ struct FeedbackLineTests {
     func `a broken array is refused as a whole`(text: String) {
         #expect(throws: (any Error).self) {
             let lines = try FeedbackBody.lines(Array(text.utf8), max: 9)
-            for line in lines ?? [] { _ = try line.report.get() }
+            for line in lines ?? [] { _ = try line.value.get() }
         }
     }
 
@@ -92,5 +92,50 @@ struct FeedbackLineTests {
         }
         let deep = String(repeating: "[", count: 400_000)
         #expect(throws: LineFault.self) { try FeedbackBody.lines(Array(deep.utf8), max: 1_000) }
+    }
+
+    @Test func `lines of a file have the numbers that an editor shows, and each refused one is written once`()
+        async throws
+    {
+        let folder = try TemporaryDirectory()
+        let id = { (number: Int) in "00000000-0000-4000-8000-00000000000\(number)" }
+        let csv = """
+            id,type,name,installation_id,topic
+
+            \(id(1)),converted,played,a,com.example.app
+            \(id(2)),converted,played,"b
+            b",com.example.app
+            \(id(3)),converted,played,c,com.example.app
+
+            nonsense
+            \(id(4)),converted,played,d,com.example.app
+            """
+        let jsonLines = """
+            {"id":"\(id(1))","type":"converted","name":"played","installation_id":"a","topic":"com.example.app"}
+
+            {"id":1}
+            {"id":"\(id(3))","type":"converted","name":"played","installation_id":"c","topic":"com.example.app"}
+            """
+        for (text, size, refused, expected) in [
+            (csv, 1_000, [6, 9], [4, 5, 6, 8, 9]), (csv, 1, [6, 9], [4, 5, 6, 8, 9]), (csv, 2, [], [4, 5, 8]),
+            (jsonLines, 1_000, [4], [3, 4]), (jsonLines, 1, [], [3]),
+        ] {
+            let path = try folder.write(text, to: "reports")
+            var seen: [Int] = []
+            let counts = try await FeedbackFileReader(path: path, rejectsPath: folder.file("rejects.csv")).forEachBatch(
+                size: size
+            ) { lines in
+                #expect(lines.count <= size)
+                seen += lines.map(\.number)
+                return Dictionary(uniqueKeysWithValues: refused.map { ($0, "no \($0)") })
+                    .filter { lines.map(\.number).contains($0.key) }
+            }
+            #expect(seen == seen.sorted() && Set(seen).count == seen.count)
+            #expect(counts.rejected == expected.count && counts.read == seen.count, "\(counts)")
+            let written = try String(contentsOfFile: folder.file("rejects.csv"), encoding: .utf8)
+            let rows = written.split(separator: "\n").dropFirst()
+            #expect(rows.compactMap { $0.split(separator: ",").first.flatMap { Int($0) } } == expected, "\(written)")
+            for number in refused { #expect(written.contains("\(number),\"no \(number)\",\""), "\(written)") }
+        }
     }
 }

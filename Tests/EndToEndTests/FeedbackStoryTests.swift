@@ -63,9 +63,13 @@ import Testing
         #expect(again.output.contains("0 recorded, 80 recorded before"), "\(again.output)")
         // Another store made these, or somebody guessed.
         try place.folder.write(
-            "id,type,ref\n\(Self.id(1)),opened,\(String(repeating: "A", count: 22))\n", to: "forged.csv")
+            "id,type,ref\n\n\(Self.id(1)),opened,\(String(repeating: "A", count: 22))\n", to: "forged.csv")
         let forged = try place.fanfare("events", "import", "forged.csv")
-        #expect(forged.status == 65 && forged.output.contains("ref is not the reference of a push"), "\(forged.output)")
+        #expect(
+            forged.status == 65 && forged.output.contains("line 3: ref is not the reference of a push"),
+            "\(forged.output)")
+        let rejects = try String(contentsOfFile: place.folder.file("forged.csv.rejects.csv"), encoding: .utf8)
+        #expect(rejects.contains("\n3,\"ref is not the reference of a push"), "\(rejects)")
 
         let feedback = try #require(try report(place)["feedback"] as? [String: Any])
         let opened = try #require(feedback["opened"] as? [String: Any])

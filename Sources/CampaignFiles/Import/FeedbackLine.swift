@@ -153,22 +153,18 @@ struct FeedbackLineDecoder: RecordDecoder {
 
 /// Reads the reports of one request: a JSON array, or JSON Lines.
 package enum FeedbackBody {
-    package struct Line: Sendable {
-        /// The position of the report, from 1. In JSON Lines blank lines count.
-        package var number: Int
-        package var report: Result<FeedbackLine, LineFault>
-    }
-
-    /// Returns the reports in order, or `nil` if there are more than `max`.
-    package static func lines(_ bytes: [UInt8], max: Int) throws(LineFault) -> [Line]? {
+    /// Returns the reports in order, or `nil` if there are more than `max`. In JSON Lines blank lines count.
+    package static func lines(
+        _ bytes: [UInt8], max: Int
+    ) throws(LineFault) -> [NumberedLine<FeedbackLine>]? {
         let isArray = bytes.first { $0 != 0x0A && !isBlank($0) } == UInt8(ascii: "[")
         let ranges = isArray ? try elements(bytes) : records(bytes)
         guard ranges.count <= max else { return nil }
         let decoder = FeedbackLineDecoder(header: nil)
         return ranges.map { number, range in
-            Line(
+            NumberedLine(
                 number: number,
-                report: Result { () throws(LineFault) in
+                value: Result { () throws(LineFault) in
                     try decoder.decode(bytes, range, fields: [])
                 })
         }
@@ -238,12 +234,13 @@ package struct FeedbackFileReader: Sendable {
         self.rejectsPath = rejectsPath
     }
 
-    /// Passes each batch of at most `size` reports to `body`, in the order of the file.
+    /// Passes each batch of at most `size` lines to `body`, in the order of the file. The body returns the lines that
+    /// it refuses, and why. They go to the rejects file like those that cannot be read.
     package func forEachBatch(
         size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation,
-        _ body: ([FeedbackLine]) async throws -> Void
+        _ body: ([NumberedLine<FeedbackLine>]) async throws -> [Int: String]
     ) async throws -> ReadCounts {
-        try await list().forEachBatch(size: size, isolation: isolation, body)
+        try await list().forEachJudgedBatch(size: size, isolation: isolation, body)
     }
 
     private func list() throws(ImportError) -> ListReader<FeedbackLineDecoder> {

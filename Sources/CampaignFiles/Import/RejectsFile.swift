@@ -5,7 +5,8 @@ import OutputFiles
 /// Writes the unusable lines of an import: `line,reason,original text`, with only the last 8 characters of tokens. A
 /// file without lines is removed at the end if an import created it.
 struct RejectsFile {
-    private static let originalBytesMax = 4096
+    /// The maximum number of bytes of a line that are written.
+    static let originalBytesMax = 4096
     private static let flushBytes = 1 << 16
     private static let header = Array("line,reason,original text\n".utf8)
 

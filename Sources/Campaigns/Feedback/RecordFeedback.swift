@@ -43,7 +43,7 @@ package struct RecordFeedback: Sendable {
     package func record(
         _ body: [UInt8], from reporter: FeedbackReporter, max: Int = reportsMax
     ) async throws -> FeedbackResult {
-        let lines: [FeedbackBody.Line]?
+        let lines: [NumberedLine<FeedbackLine>]?
         do throws(LineFault) {
             lines = try FeedbackBody.lines(body, max: max)
         } catch {
@@ -53,15 +53,7 @@ package struct RecordFeedback: Sendable {
             throw Failure(.invalidData, "more than \(max) reports; send them in several requests")
         }
         var result = FeedbackResult()
-        var good: [(number: Int, report: FeedbackLine)] = []
-        for line in lines {
-            switch line.report {
-            case .success(let report): good.append((line.number, report))
-            case .failure(let fault): result.reject(line.number, Redaction.withoutTokens(fault.reason))
-            }
-        }
-        try await record(good, into: &result, from: reporter) { try await queue.submit($0, weight: $0.count) }
-        result.rejected.sort { $0.line < $1.line }
+        _ = try await record(lines, into: &result, from: reporter) { try await queue.submit($0, weight: $0.count) }
         ServiceMetrics.reported(result.tally)
         return result
     }
@@ -80,31 +72,28 @@ package struct RecordFeedback: Sendable {
         }
     }
 
-    /// Records the reports of a file.
+    /// Records the reports of a file. The result counts every line, also the unusable ones.
     ///
-    /// - Parameter rejectsPath: the file for unusable lines.
+    /// - Parameter rejectsPath: the file for the rejected lines.
     package func importFile(
         _ path: String, rejectsPath: String?, by actor: Actor
     ) async throws -> (result: FeedbackResult, counts: ReadCounts) {
         var result = FeedbackResult()
-        var number = 0
         var age: Duration?
         let counts = try await FeedbackFileReader(path: path, rejectsPath: rejectsPath).forEachBatch(
             size: Self.fileBatch
-        ) { batch in
-            let numbered = batch.enumerated().map { (number + $0 + 1, $1) }
-            number += batch.count
+        ) { lines in
             // The reports waited in the file. Most clocks are right, so the usual wait is that of the file.
-            age = age ?? Self.wait(batch, until: clock.now())
+            age = age ?? Self.wait(lines.compactMap { try? $0.value.get() }, until: clock.now())
             let sent = clock.now() - (age ?? .zero)
-            try await record(numbered, sent: sent, into: &result, from: .backend { _ in true }) {
+            return try await record(lines, sent: sent, into: &result, from: .backend { _ in true }) {
                 try await store.recordFeedback($0)
             }
         }
         try await store.recordEvent(
             kind: .feedbackImported, run: nil, actor: actor,
             detail: "\(counts.read.counted("report")): \(result.recorded) recorded, \(result.repeated) repeated, "
-                + "\(result.rejectedCount + counts.rejected) rejected", now: clock.now())
+                + "\(result.rejectedCount) rejected", now: clock.now())
         return (result, counts)
     }
 
@@ -114,12 +103,22 @@ package struct RecordFeedback: Sendable {
         return waits.isEmpty ? nil : max(.zero, waits[waits.count / 2])
     }
 
+    /// Records the usable lines. Returns the reasons for the rejected ones, by number.
+    ///
     /// - Parameter sent: when the reports were sent, by this machine's clock; `nil` for the time of receipt.
     private func record(
-        _ reports: [(number: Int, report: FeedbackLine)], sent: Timestamp? = nil, into result: inout FeedbackResult,
+        _ lines: [NumberedLine<FeedbackLine>], sent: Timestamp? = nil, into result: inout FeedbackResult,
         from reporter: FeedbackReporter, write: ([FeedbackEvent]) async throws -> [FeedbackVerdict]
-    ) async throws {
+    ) async throws -> [Int: String] {
         let received = clock.now()
+        var rejected: [(line: Int, reason: String, kind: FeedbackKind?)] = []
+        var reports: [(number: Int, report: FeedbackLine)] = []
+        for line in lines {
+            switch line.value {
+            case .success(let report): reports.append((line.number, report))
+            case .failure(let fault): rejected.append((line.number, Redaction.withoutTokens(fault.reason), nil))
+            }
+        }
         var numbers: [Int] = []
         var events: [FeedbackEvent] = []
         var pushes = key.references(
@@ -133,19 +132,22 @@ package struct RecordFeedback: Sendable {
                     result.ignoreValue()
                 }
                 events.append(event)
-            case .failure(let fault): result.reject(number, fault.reason, of: report.kind)
+            case .failure(let fault): rejected.append((number, fault.reason, report.kind))
             }
         }
-        guard !events.isEmpty else { return }
-        for ((number, event), verdict) in zip(zip(numbers, events), try await write(events)) {
+        let verdicts = events.isEmpty ? [] : try await write(events)
+        for ((number, event), verdict) in zip(zip(numbers, events), verdicts) {
             switch verdict {
             case .recorded, .repeated, .waiting: result.count(event.kind, verdict)
-            case .unknownDevice: result.reject(number, "the device is not registered; register it", of: event.kind)
+            case .unknownDevice: rejected.append((number, "the device is not registered; register it", event.kind))
             case .unknownPush:
-                result.reject(
-                    number, "the run of this push is not in the store; do not send the report again", of: event.kind)
+                let reason = "the run of this push is not in the store; do not send the report again"
+                rejected.append((number, reason, event.kind))
             }
         }
+        rejected.sort { $0.line < $1.line }
+        for line in rejected { result.reject(line.line, line.reason, of: line.kind) }
+        return Dictionary(rejected.map { ($0.line, $0.reason) }) { first, _ in first }
     }
 
     /// Returns an event with its time by this machine's clock.
@@ -213,7 +215,7 @@ final class RunTopics: Sendable {
 /// What became of the reports of a request or a file.
 package struct FeedbackResult: Codable, Hashable, Sendable {
     package struct Rejection: Codable, Hashable, Sendable {
-        /// The line, or the position in the array, from 1.
+        /// The line of the body or of the file, or the position in the array, from 1.
         package var line: Int
         package var reason: String
     }

@@ -22,7 +22,7 @@ struct EventsImportCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: "A file of reports; - for standard input.", completion: .file()) var file: String
-    @Option(help: "The file for bad lines (default: FILE.rejects.csv).") var rejects: String?
+    @Option(help: "The file for rejected lines (default: FILE.rejects.csv).") var rejects: String?
     @Flag(help: "Print the result as JSON.") var json = false
 
     private static let shownMax = 5
@@ -37,18 +37,18 @@ struct EventsImportCommand: AsyncParsableCommand {
             try await feedback.importFile(file, rejectsPath: path, by: session.actor)
         }
         Console.print(json ? try ResultJSON.text(result) : Self.text(result, counts, path))
-        if result.rejectedCount + counts.rejected > 0 { throw ExitStatus.invalidData.exitCode }
+        if result.rejectedCount > 0 { throw ExitStatus.invalidData.exitCode }
     }
 
     private static func text(_ result: FeedbackResult, _ counts: ReadCounts, _ path: String) -> String {
         var lines = [
             "\(counts.read.grouped) reports: \(result.recorded.grouped) recorded, \(result.repeated.grouped) recorded "
-                + "before, \((result.rejectedCount + counts.rejected).grouped) rejected"
+                + "before, \(result.rejectedCount.grouped) rejected"
         ]
-        lines += result.rejected.prefix(shownMax).map { "report \($0.line): \($0.reason)" }
+        lines += result.rejected.prefix(shownMax).map { "line \($0.line): \($0.reason)" }
         let more = result.rejectedCount - shownMax
-        if more > 0 { lines.append("\(more.counted("more report was", "more reports were")) rejected") }
-        if counts.rejected > 0 { lines.append("unusable lines are in \(path)") }
+        if more > 0 { lines.append("\(more.counted("more line was", "more lines were")) rejected") }
+        if result.rejectedCount > 0 { lines.append("the rejected lines are in \(path)") }
         return lines.joined(separator: "\n")
     }
 }
