@@ -20,9 +20,11 @@ struct BestHourReportTests {
         let definition = RunDefinition(
             campaign: campaign, template: Template(name: "t"), variables: [:], plannedAt: start,
             wall: WallTime("2027-01-16T08:00"))
+        var counts = DeliveryCounts()
+        (counts.audience, counts.accepted) = (2_000, 2_000)
         return Run(
-            id: 1, campaign: "c", occurrence: "o", definition: definition, state: state, createdAt: start,
-            startedAt: start)
+            id: 1, campaign: "c", occurrence: "o", definition: definition, state: state, counts: counts,
+            createdAt: start, startedAt: start)
     }
 
     private static func report(

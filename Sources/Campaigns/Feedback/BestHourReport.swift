@@ -42,7 +42,7 @@ package struct BestHourReport: Codable, Hashable, Sendable {
         let points = PercentagePoints(own, minus: usual, z: look.z)
         (difference, low, high, detectable) = (points.difference, points.low, points.high, points.detectable)
         summary = ""
-        summary = sentence
+        summary = look.hasNoAudience ? GoalText.noAudience : sentence
     }
 
     private var sentence: String {

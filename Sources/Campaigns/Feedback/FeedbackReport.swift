@@ -5,7 +5,7 @@ import Store
 /// What people did with the pushes of a run: the stable shape of `feedback` in `report --format json`. Shares have the
 /// numbers that they are made of, so that every figure can be computed again.
 package struct FeedbackReport: Codable, Hashable, Sendable {
-    /// A part of a group of devices. Percentages are rounded to hundredths.
+    /// A part of a group of devices. Percentages are rounded to hundredths, but to 0 and 100 only if they are exact.
     package struct Share: Codable, Hashable, Sendable {
         package var devices: Int
         package var of: Int
@@ -23,7 +23,7 @@ package struct FeedbackReport: Codable, Hashable, Sendable {
             (low, high) = (Self.percent(interval.lowerBound), Self.percent(interval.upperBound))
         }
 
-        static func percent(_ rate: Double) -> Double { (rate * 10_000).rounded() / 100 }
+        static func percent(_ rate: Double) -> Double { RoundedShare.percent(rate, decimals: 2) }
     }
 
     /// How soon people opened the app, in minutes after APNs accepted the push.
@@ -122,7 +122,7 @@ package struct GoalReport: Codable, Hashable, Sendable {
             let points = PercentagePoints(treated, minus: heldOut, z: look.z)
             (difference, low, high, detectable) = (points.difference, points.low, points.high, points.detectable)
         }
-        summary = GoalText(self).summary
+        summary = GoalText(self).summary(look)
     }
 }
 
@@ -136,12 +136,15 @@ struct PercentagePoints {
     let detectable: Double?
 
     init(_ first: Proportion, minus second: Proportion, z: Double) {
-        detectable = RateDifference.detectable(first, second, z: z).map(FeedbackReport.Share.percent)
+        detectable = RateDifference.detectable(first, second, z: z).map(Self.points)
         guard let found = RateDifference(first, minus: second, z: z) else { return }
-        difference = FeedbackReport.Share.percent(found.difference)
-        low = FeedbackReport.Share.percent(found.interval.lowerBound)
-        high = FeedbackReport.Share.percent(found.interval.upperBound)
+        difference = Self.points(found.difference)
+        low = Self.points(found.interval.lowerBound)
+        high = Self.points(found.interval.upperBound)
     }
+
+    /// Returns a difference from -1 to 1 in points, rounded to hundredths.
+    static func points(_ difference: Double) -> Double { (difference * 10_000).rounded() / 100 }
 }
 
 /// A look at a goal. Until the goal's time has passed, a comparison is looked at after 1, 2, 4, 8 and more hours.
@@ -159,11 +162,14 @@ struct FeedbackLook {
     let isFinal: Bool
     /// The goal up to this look; `nil` before the first one.
     let counted: FeedbackGoal?
+    /// Whether the run ended before it had an audience, so that there will be no figures.
+    let hasNoAudience: Bool
 
     /// - Parameter waitsForAll: whether the first look comes only when every device has had its turn, because the turns
     ///   of the compared groups differ.
     init(_ goal: FeedbackGoal, _ run: Run, now: Timestamp, waitsForAll: Bool = false) {
         self.goal = goal
+        hasNoAudience = run.state.isFinal && (run.startedAt == nil || run.counts.audience == 0)
         let spread = Self.spread(run.definition)
         let started = run.startedAt ?? run.createdAt
         let passed = now - started
@@ -204,8 +210,9 @@ struct GoalText {
 
     init(_ report: GoalReport) { self.report = report }
 
-    var summary: String {
+    func summary(_ look: FeedbackLook) -> String {
         let within = WrittenDuration.text(.seconds(report.withinSeconds))
+        if look.hasNoAudience { return "\(report.event) within \(within): \(Self.noAudience)" }
         guard report.isFinal || report.lookedAtSeconds > 0 else {
             let first = min(.seconds(report.withinSeconds), FeedbackLook.first)
             return "\(report.event) within \(within): the first figures come \(WrittenDuration.text(first)) after the "
@@ -216,6 +223,10 @@ struct GoalText {
             return "\(report.event) within \(within): there are no devices to compare; outcomes by device may be pruned"
         }
         guard let heldOut = report.heldOut else { return start + early }
+        guard report.treated.of > 0 else {
+            return "\(report.event) within \(within): \(Self.share(heldOut)) of the devices held out; all devices were "
+                + "held out, so there is no comparison\(early)"
+        }
         guard let difference = report.difference, let low = report.low, let high = report.high else {
             return start + "; no device was held out, so there is no comparison" + early
         }
@@ -232,6 +243,8 @@ struct GoalText {
         }
         return compared + finding + (power ?? "") + early
     }
+
+    static let noAudience = "the run ended before it had an audience, so there are no figures"
 
     private var early: String {
         guard !report.isFinal else { return "" }

@@ -52,8 +52,8 @@ package struct VariantDecisionResult: Codable, Hashable, Sendable {
         }
         let ranking = decided.ranking
         best = ranking.order.first.flatMap { names.indices.contains($0) ? names[$0] : nil } ?? ""
-        low = ranking.closest.map { FeedbackReport.Share.percent($0.interval.lowerBound) }
-        high = ranking.closest.map { FeedbackReport.Share.percent($0.interval.upperBound) }
+        low = ranking.closest.map { PercentagePoints.points($0.interval.lowerBound) }
+        high = ranking.closest.map { PercentagePoints.points($0.interval.upperBound) }
         variant = decided.variant.flatMap { names.indices.contains($0) ? names[$0] : nil }
         (cause, person, at) = (decided.cause?.rawValue, decided.person, decided.at.iso8601)
         self.summary = summary

@@ -205,11 +205,19 @@ struct VariantComparison {
             variants.map(\.opened), wrongMax: isEarly ? Self.earlyWrongMax : VariantRanking.wrongMax)
         let (best, second) = (variants[ranking.order[0]], variants[ranking.order[1]])
         guard ranking.winner != nil, let closest = ranking.closest else {
-            return "No winner yet: the opens of \(best.name) and \(second.name) may differ by chance"
+            let names = [best.name] + ranking.undecided.map { variants[$0].name }
+            let others = names.dropLast().joined(separator: ", ")
+            return "No winner yet: the opens of \(others) and \(names.last ?? "") may differ by chance"
         }
         let (low, high) = (closest.interval.lowerBound * 100, closest.interval.upperBound * 100)
+        let early = isEarly ? "; an early result" : ""
+        guard variants.count > 2 else {
+            return String(
+                format: "%@ was opened more often, by %.1f to %.1f percentage points, than %@", best.name, low, high,
+                second.name) + early
+        }
         return String(
-            format: "%@ was opened more often, by %.1f to %.1f percentage points, than %@%@", best.name, low, high,
-            second.name, isEarly ? "; an early result" : "")
+            format: "%@ was opened more often than each other variant: by %.1f to %.1f percentage points than %@, the "
+                + "next one", best.name, low, high, second.name) + early
     }
 }

@@ -298,7 +298,7 @@ extension PlanResult.StageEntry {
                 Decides(
                     by: rule.by.rawValue, undecided: rule.undecided.rawValue,
                     variants: stage.byVariant.map { Decides.Share(variant: $0.name, devices: $0.devices) },
-                    detectable: stage.detectable.map(FeedbackReport.Share.percent))
+                    detectable: stage.detectable.map(PercentagePoints.points))
             })
     }
 }

@@ -11,6 +11,9 @@ package struct Proportion: Hashable, Sendable {
     /// From 0 to 1. `nil` for no devices.
     package var rate: Double? { total > 0 ? Double(count) / Double(total) : nil }
 
+    /// The share in words, such as `16.7 %`. `nil` for no devices.
+    package var percentText: String? { rate.map { RoundedShare.percent($0, decimals: 1).percentText } }
+
     /// The two-sided 95 % quantile of the normal distribution.
     package static let z95 = 1.959_963_984_540_054
 

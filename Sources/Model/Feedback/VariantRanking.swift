@@ -32,6 +32,14 @@ package struct VariantRanking: Hashable, Sendable {
     /// The difference of the best group to the second one. `nil` if a group has no devices.
     package var closest: RateDifference? { differences?.first }
 
+    /// The indices of the groups that may be as good as the best one, because chance alone may explain the difference.
+    /// In the order of ``order``. All but the best one if a group has no devices.
+    package var undecided: [Int] {
+        let others = order.dropFirst()
+        guard let differences else { return Array(others) }
+        return zip(others, differences).filter { $0.1.interval.lowerBound <= 0 }.map(\.0)
+    }
+
     /// The index of the best group if every interval shows that it is better. `nil` if chance alone may explain the
     /// differences, or if a group has no devices.
     package var winner: Int? {

@@ -54,11 +54,23 @@ extension Double {
     }
 }
 
+/// The rounding of all shares that people read.
+package enum RoundedShare {
+    /// Returns a share from 0 to 1 in percent. Only none of a whole is 0 %, and only the whole is 100 %. A share close
+    /// to them is rounded to the nearest other number.
+    package static func percent(_ share: Double, decimals: Int) -> Double {
+        let scale = (0..<decimals).reduce(1.0) { scale, _ in scale * 10 }
+        let steps = (share * 100 * scale).rounded()
+        guard share > 0, share < 1 else { return steps / scale }
+        return min(max(steps, 1), 100 * scale - 1) / scale
+    }
+}
+
 extension Int {
     /// Returns the share of a whole in percent with one decimal. Empty if the whole is not positive.
     package func share(of whole: Int) -> String {
         guard whole > 0 else { return "" }
-        let tenths = (Double(self) * 1000 / Double(whole)).rounded()
+        let tenths = (RoundedShare.percent(Double(self) / Double(whole), decimals: 1) * 10).rounded()
         return "\(Int(tenths) / 10).\(Int(tenths) % 10) %"
     }
 }

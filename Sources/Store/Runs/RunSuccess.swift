@@ -61,8 +61,8 @@ package struct RunSuccess: Sendable {
 
     private func share(_ count: Int, of judged: Int, _ what: String, _ key: String, _ limit: Double) -> String? {
         guard judged > 0, Double(count) * 100 > limit * Double(judged) else { return nil }
-        let percent = Double(count * 100) / Double(judged)
-        return "\(count.grouped) of \(judged.grouped) pushes \(what), \(percent.percentText) (success.\(key) is "
+        let percent = Proportion(count, of: judged).percentText ?? ""
+        return "\(count.grouped) of \(judged.grouped) pushes \(what), \(percent) (success.\(key) is "
             + "\(limit.percentText))"
     }
 }

@@ -6,30 +6,34 @@ extension StageSummary {
     /// `12 of 4,980 opened it within 30 min (0.2 %), 4.1 % is usual, at least 2.1 % is required`.
     func summary(_ opens: StageOpens) -> String {
         let minutes = WrittenDuration.text(.seconds(60 * opens.minutes))
-        let share = Proportion(opens.opened, of: opens.accepted).rate ?? 0
+        let share = Proportion(opens.opened, of: opens.accepted).percentText ?? "0 %"
         let counts =
-            "\(opens.opened.grouped) of \(opens.accepted.grouped) opened it within \(minutes) "
-            + "(\((share * 100).percentText))"
+            "\(opens.opened.grouped) of \(opens.accepted.grouped) opened it within \(minutes) (\(share))"
         guard let usual = opens.usual, let limit = opens.limit else {
             return counts + ", and no earlier run tells what is usual, so the opens were not checked"
         }
         let source = opens.isOfApp ? "the app's other campaigns" : "the campaign"
-        return counts + ", \((usual * 100).percentText) is usual (\(opens.earlier.count.counted("run")) of \(source)), "
-            + "at least \((limit * 100).percentText) is required"
+        let percent = { (share: Double) in RoundedShare.percent(share, decimals: 1).percentText }
+        return counts + ", \(percent(usual)) is usual (\(opens.earlier.count.counted("run")) of \(source)), "
+            + "at least \(percent(limit)) is required"
     }
 
     /// What the comparison of the variants showed, and what the rest gets.
     package func summary(_ decided: VariantDecision) -> String {
         let verb = decided.by == .opens ? "opened it" : "reached the goal"
         let counts = decided.counts.enumerated().map { index, count in
-            let share = Proportion(count.reached, of: count.accepted).rate
+            let share = Proportion(count.reached, of: count.accepted).percentText
             return "\(variant(index)) \(count.reached.grouped) of \(count.accepted.grouped) \(verb)"
-                + (share.map { " (\(($0 * 100).percentText))" } ?? "")
+                + (share.map { " (\($0))" } ?? "")
         }.joined(separator: ", ")
-        let points = decided.ranking.closest.map { closest in
+        let ranking = decided.ranking
+        // With more than two variants, the best one is compared with the next one.
+        let compared =
+            ranking.order.count > 2 ? " between \(variant(ranking.order[0])) and \(variant(ranking.order[1]))" : ""
+        let points = ranking.closest.map { closest in
             String(
                 format: ", a difference of %.1f to %.1f points", closest.interval.lowerBound * 100,
-                closest.interval.upperBound * 100)
+                closest.interval.upperBound * 100) + compared
         }
         return counts + (points ?? "") + "; " + choice(decided)
     }

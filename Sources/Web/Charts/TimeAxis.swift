@@ -53,7 +53,7 @@ package enum ShortNumber {
     /// Returns a text such as `97.3 %` or `99.85 %`. It has as many decimals as the step between two marks needs.
     package static func percent(_ share: Double, step: Double = 0.001) -> String {
         let decimals = step >= 0.0099 ? 0 : step >= 0.00099 ? 1 : 2
-        return String(format: "%.\(decimals)f %%", share * 100)
+        return String(format: "%.\(decimals)f %%", RoundedShare.percent(share, decimals: decimals))
     }
 }
 
