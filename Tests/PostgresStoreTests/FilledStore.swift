@@ -68,6 +68,7 @@ struct FilledStore {
                 id: (high: .min, low: number), valueMicros: -number, at: noon, receivedAt: noon + .seconds(number))
         }
         #expect(try await store.recordFeedback(events).contains(.recorded))
+        #expect(try await store.removeFeedback(receivedBefore: noon + .seconds(2), now: noon + .seconds(99)) == 1)
         var secrets = 0
         for device in 1...9 {
             let hash = [UInt8](repeating: UInt8(device), count: 32)

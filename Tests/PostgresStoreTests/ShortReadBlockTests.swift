@@ -75,6 +75,7 @@ struct `Short reads on a server` {
         ("recordWaitingFeedback", { try await $0.recordWaitingFeedback() }),
         ("recordFeedback", { _ = try await $0.recordFeedback(opens) }),
         ("firstFeedback", { _ = try await $0.firstFeedback() }),
+        ("feedbackRemoval", { _ = try await $0.feedbackRemoval() }),
         ("installation", { _ = try await $0.installation(secretHash: []) }),
         ("segmentUsers", { _ = try await $0.segmentUsers(of: ["a"]) }),
         ("arrival", { _ = try await $0.arrival() }), ("departure", { _ = try await $0.departure() }),

@@ -65,6 +65,7 @@ import Testing
         ("recordWaitingFeedback", { try await $0.recordWaitingFeedback() }),
         ("recordFeedback", { _ = try await $0.recordFeedback(opens) }),
         ("firstFeedback", { _ = try await $0.firstFeedback() }),
+        ("feedbackRemoval", { _ = try await $0.feedbackRemoval() }),
         ("installation", { _ = try await $0.installation(secretHash: []) }),
         ("segmentUsers", { _ = try await $0.segmentUsers(of: ["a"]) }),
         ("stages", { _ = try await $0.stages(of: 1) }), ("arrival", { _ = try await $0.arrival() }),

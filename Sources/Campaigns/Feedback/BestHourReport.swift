@@ -24,6 +24,8 @@ package struct BestHourReport: Codable, Hashable, Sendable {
     package var isFinal: Bool
     /// The time after a device's turn up to which opens count, in seconds. 0 before the first look.
     package var lookedAtSeconds: Int64
+    /// As in ``GoalReport``.
+    package var reportsDeletedAt: String?
     package var summary: String
 
     /// Returns `nil` for a run without `best_hour`.
@@ -32,16 +34,21 @@ package struct BestHourReport: Codable, Hashable, Sendable {
         return FeedbackLook(FeedbackGoal(kind: .opened, within: within), run, now: now, waitsForAll: true)
     }
 
-    init(_ look: FeedbackLook, _ arms: FeedbackArms, of campaign: Campaign) {
+    init(_ look: FeedbackLook, _ arms: FeedbackArms, of campaign: Campaign, removal: FeedbackRemoval? = nil) {
         seed = CampaignSplit(campaign).bestHourSeed
         withinSeconds = look.goal.within.components.seconds
         let (own, usual) = (Proportion(arms.ownHour), Proportion(arms.usualHour))
         (ownHour, usualHour) = (FeedbackReport.Share(own), FeedbackReport.Share(usual))
         isFinal = look.isFinal
         lookedAtSeconds = look.counted?.within.components.seconds ?? 0
+        summary = ""
+        if let removal {
+            reportsDeletedAt = removal.removedAt.iso8601
+            summary = GoalText.deleted(removal)
+            return
+        }
         let points = PercentagePoints(own, minus: usual, z: look.z)
         (difference, low, high, detectable) = (points.difference, points.low, points.high, points.detectable)
-        summary = ""
         summary = look.hasNoAudience ? GoalText.noAudience : sentence
     }
 

@@ -103,9 +103,13 @@ package struct GoalReport: Codable, Hashable, Sendable {
     package var isFinal: Bool
     /// The time after the start up to which events count, in seconds.
     package var lookedAtSeconds: Int64
+    /// When reports of apps that count here were deleted, ISO 8601 and UTC. Then nothing is counted or compared. Absent
+    /// while all of them are kept.
+    package var reportsDeletedAt: String?
     package var summary: String
 
-    init(_ look: FeedbackLook, _ arms: FeedbackArms, hasHoldout: Bool) {
+    /// - Parameter removal: the deletion of reports that count here; `nil` while all of them are kept.
+    init(_ look: FeedbackLook, _ arms: FeedbackArms, hasHoldout: Bool, removal: FeedbackRemoval? = nil) {
         let goal = look.goal
         event = goal.kind == .converted ? goal.name : goal.kind.name
         withinSeconds = goal.within.components.seconds
@@ -113,9 +117,14 @@ package struct GoalReport: Codable, Hashable, Sendable {
         self.treated = FeedbackReport.Share(treated)
         isFinal = look.isFinal
         lookedAtSeconds = look.counted?.within.components.seconds ?? 0
+        summary = ""
+        if let removal {
+            reportsDeletedAt = removal.removedAt.iso8601
+            summary = GoalText(self).summary(removal)
+            return
+        }
         let hasValue = arms.treated.valueMicros != 0 || arms.heldOut.valueMicros != 0
         treatedValue = hasValue ? Double(arms.treated.valueMicros) / 1e6 : nil
-        summary = ""
         if hasHoldout {
             self.heldOut = FeedbackReport.Share(heldOut)
             heldOutValue = hasValue ? Double(arms.heldOut.valueMicros) / 1e6 : nil
@@ -242,6 +251,18 @@ struct GoalText {
             "; in 80 of 100 such runs this holdout shows a difference of \(Self.points($0)) points or more"
         }
         return compared + finding + (power ?? "") + early
+    }
+
+    func summary(_ removal: FeedbackRemoval) -> String {
+        "\(report.event) within \(WrittenDuration.text(.seconds(report.withinSeconds))): \(Self.deleted(removal))"
+    }
+
+    /// Says why nothing can be counted.
+    static func deleted(_ removal: FeedbackRemoval) -> String {
+        let kept = WrittenDuration.text(removal.removedAt - removal.receivedBefore)
+        return "the reports of apps up to \(removal.receivedUntil.iso8601.prefix(10)) were deleted, at last on "
+            + "\(removal.removedAt.iso8601.prefix(10)), because `retention: {events}` kept them for \(kept); so "
+            + "nothing can be counted or compared"
     }
 
     static let noAudience = "the run ended before it had an audience, so there are no figures"

@@ -39,16 +39,27 @@ package struct ReadFeedback: Sendable {
             hasHoldout ? FeedbackLook(FeedbackGoal(kind: .alertsOff, within: Self.alertsOffWithin), run, now: now) : nil
         let bestHour = BestHourReport.look(at: run, now: now)
         let goals = [conversion, alertsOff, bestHour].compactMap { $0?.counted }
-        let arms = goals.isEmpty ? [:] : try await store.feedbackArms(ofRun: run.id, goals)
+        let removal = goals.isEmpty ? nil : try await removal(for: run)
+        let arms = goals.isEmpty || removal != nil ? [:] : try await store.feedbackArms(ofRun: run.id, goals)
         let compared = { (look: FeedbackLook) in
-            GoalReport(look, look.counted.flatMap { arms[$0] } ?? FeedbackArms(), hasHoldout: hasHoldout)
+            GoalReport(
+                look, look.counted.flatMap { arms[$0] } ?? FeedbackArms(), hasHoldout: hasHoldout, removal: removal)
         }
         report.conversion = conversion.map(compared)
         report.alertsOff = alertsOff.map(compared)
         report.bestHour = bestHour.map { look in
-            BestHourReport(look, look.counted.flatMap { arms[$0] } ?? FeedbackArms(), of: campaign)
+            BestHourReport(
+                look, look.counted.flatMap { arms[$0] } ?? FeedbackArms(), of: campaign, removal: removal)
         }
         return report
+    }
+
+    /// Returns the deletion of reports that a comparison of the run needs; `nil` while all of them are kept.
+    private func removal(for run: Run) async throws -> FeedbackRemoval? {
+        guard let removal = try await store.feedbackRemoval(),
+            removal.mayLack(eventsSince: run.startedAt ?? run.createdAt)
+        else { return nil }
+        return removal
     }
 
     /// Whether most people may still open the push, so that its opens are looked at several times.
@@ -70,9 +81,9 @@ package struct ReadFeedback: Sendable {
     }
 
     /// Returns how many of the devices that were not held out reached the goal of the campaign. `nil` without a goal,
-    /// before the first figures, and if the run's outcomes were pruned. Reads all deliveries of the run.
+    /// before the first figures, and if the run's outcomes or reports were deleted. Reads all deliveries of the run.
     func goal(of run: Run, now: Timestamp) async throws -> FeedbackReport.Share? {
-        guard let goal = Self.conversion(run, now)?.counted,
+        guard let goal = Self.conversion(run, now)?.counted, try await removal(for: run) == nil,
             let arms = try await store.feedbackArms(ofRun: run.id, [goal])[goal]
         else { return nil }
         return FeedbackReport.Share(Proportion(arms.treated.reached, of: arms.treated.devices))

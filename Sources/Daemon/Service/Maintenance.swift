@@ -76,7 +76,7 @@ struct Maintenance: Sendable {
 
     private func deleteReports(_ now: Timestamp) async {
         do {
-            let count = try await store.removeFeedback(receivedBefore: now - retention().events)
+            let count = try await store.removeFeedback(receivedBefore: now - retention().events, now: now)
             guard count > 0 else { return }
             logger.notice(
                 "deleted the reports of apps that are past their retention; the counts of runs remain",

@@ -12,7 +12,7 @@ enum Schema {
         ApprovalNoteSchema.sql(.postgres), InvitationSchema.sql(.postgres) + OccurrenceValueSchema.sql(.postgres),
         FeedbackSchema.sql(.postgres), InstallationSecretSchema.sql(.postgres) + FeedbackViewSchema.sql(.postgres),
         WaitingFeedbackSchema.sql(.postgres), LeaseStorageSchema.sql,
-        RestoredRunSchema.sql(.postgres),
+        RestoredRunSchema.sql(.postgres), FeedbackRemovalSchema.sql(.postgres),
     ]
 
     static var version: Int { migrations.count }

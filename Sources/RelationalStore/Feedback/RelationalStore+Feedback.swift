@@ -69,7 +69,17 @@ extension RelationalStore {
         }
     }
 
-    package func removeFeedback(receivedBefore moment: Timestamp) async throws -> Int {
+    package func feedbackRemoval() async throws -> FeedbackRemoval? {
+        try await snapshot(.short) { db in
+            try db.first("SELECT received_until, received_before, removed_at FROM feedback_removal") { row in
+                FeedbackRemoval(
+                    receivedUntil: try row.timestamp(0), receivedBefore: try row.timestamp(1),
+                    removedAt: try row.timestamp(2))
+            }
+        }
+    }
+
+    package func removeFeedback(receivedBefore moment: Timestamp, now: Timestamp) async throws -> Int {
         var total = 0
         while true {
             let removed = try await transaction(.quick) { db in
@@ -82,6 +92,15 @@ extension RelationalStore {
                         """, moment, FeedbackLimits.removedRows
                     ) { try $0.timestampOrNil(0) }.first ?? nil
                 guard let last else { return 0 }
+                _ = try db.execute(
+                    """
+                    INSERT INTO feedback_removal (id, received_until, received_before, removed_at)
+                    VALUES (1, $1, $2, $3)
+                    ON CONFLICT (id) DO UPDATE SET
+                        received_until = CASE WHEN excluded.received_until > feedback_removal.received_until
+                            THEN excluded.received_until ELSE feedback_removal.received_until END,
+                        received_before = excluded.received_before, removed_at = excluded.removed_at
+                    """, last, moment, now)
                 return try db.execute("DELETE FROM feedback_event WHERE received_at <= $1", last)
             }
             guard removed > 0 else { return total }

@@ -13,7 +13,7 @@ enum Schema {
         SavedPlanSchema.sql(.sqlite), ApprovalNoteSchema.sql(.sqlite),
         InvitationSchema.sql(.sqlite) + OccurrenceValueSchema.sql(.sqlite), FeedbackSchema.sql(.sqlite),
         InstallationSecretSchema.sql(.sqlite) + FeedbackViewSchema.sql(.sqlite),
-        WaitingFeedbackSchema.sql(.sqlite), RestoredRunSchema.sql(.sqlite),
+        WaitingFeedbackSchema.sql(.sqlite), RestoredRunSchema.sql(.sqlite), FeedbackRemovalSchema.sql(.sqlite),
     ]
 
     static var version: Int { migrations.count }

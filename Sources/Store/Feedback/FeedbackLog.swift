@@ -61,7 +61,28 @@ package protocol FeedbackLog: Sendable {
     func installation(secretHash: [UInt8]) async throws -> ReportingInstallation?
 
     /// Deletes the events that were received before a moment, some thousand per transaction. Returns their number.
-    func removeFeedback(receivedBefore moment: Timestamp) async throws -> Int
+    func removeFeedback(receivedBefore moment: Timestamp, now: Timestamp) async throws -> Int
+
+    /// Returns the latest deletion by ``removeFeedback(receivedBefore:now:)``, or `nil` if it has deleted nothing yet.
+    func feedbackRemoval() async throws -> FeedbackRemoval?
+}
+
+/// The deletion of events past their retention.
+package struct FeedbackRemoval: Hashable, Sendable {
+    /// The newest receipt of all events that were deleted, also by earlier deletions.
+    package var receivedUntil: Timestamp
+    /// The latest deletion was to delete events that were received before this time.
+    package var receivedBefore: Timestamp
+    package var removedAt: Timestamp
+
+    package init(receivedUntil: Timestamp, receivedBefore: Timestamp, removedAt: Timestamp) {
+        self.receivedUntil = receivedUntil
+        self.receivedBefore = receivedBefore
+        self.removedAt = removedAt
+    }
+
+    /// Whether events may be missing that happened from a moment on. Otherwise none of them was deleted.
+    package func mayLack(eventsSince start: Timestamp) -> Bool { receivedUntil >= start }
 }
 
 extension FeedbackLog {
@@ -81,7 +102,7 @@ package struct FeedbackEvent: Hashable, Sendable {
     }
 
     package var source: Source
-    /// The device that the push was sent to, if it was merged into that of ``source`` later. `nil` if they are the same.
+    /// The device that the push was sent to, if it was merged into that of ``source`` later. Otherwise `nil`.
     package var sentTo: Int64?
     package var kind: FeedbackKind
     /// The name of an action or a conversion. Empty for other kinds.

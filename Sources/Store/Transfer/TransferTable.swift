@@ -73,7 +73,7 @@ extension TransferTable {
         outcomeSummary, outcomeSlice, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed,
         feedItem,
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
-        provenFirst, savedPlan, occurrenceValues, feedbackEvent, feedbackCount,
+        provenFirst, savedPlan, occurrenceValues, feedbackEvent, feedbackCount, feedbackRemoval,
         installationSecret,
     ]
 
@@ -294,6 +294,10 @@ extension TransferTable {
             "run_id": .integer, "kind": .integer, "name": .text, "variant": .integer, "locale_index": .integer,
             "minute": .integer,
         ], ["events": .integer, "value_micros": .integer])
+
+    private static let feedbackRemoval = TransferTable(
+        "feedback_removal", key: ["id": .integer],
+        ["received_until": .integer, "received_before": .integer, "removed_at": .integer])
 
     private static let installationSecret = TransferTable(
         "installation_secret", key: ["device_id": .integer], ["secret_hash": .bytes, "made_at": .integer])

@@ -112,8 +112,17 @@ extension DeviceRegistryContract {
             let left = Collected<StoredFeedback>()
             try await store.feedback(receivedIn: day) { left.add($0) }
             #expect(left.all.map(\.device) == [2])
-            #expect(try await store.removeFeedback(receivedBefore: noon) == 0)
-            #expect(try await store.removeFeedback(receivedBefore: noon + .seconds(601)) == 1)
+            #expect(try await store.removeFeedback(receivedBefore: noon, now: noon + .seconds(900)) == 0)
+            #expect(try await store.feedbackRemoval() == nil)
+            let (before, now) = (noon + .seconds(601), noon + .seconds(901))
+            #expect(try await store.removeFeedback(receivedBefore: before, now: now) == 1)
+            let removal = FeedbackRemoval(receivedUntil: noon + .seconds(600), receivedBefore: before, removedAt: now)
+            #expect(try await store.feedbackRemoval() == removal)
+            #expect(removal.mayLack(eventsSince: noon + .seconds(600)))
+            #expect(!removal.mayLack(eventsSince: noon + .seconds(601)))
+            // A deletion that finds nothing is no deletion.
+            #expect(try await store.removeFeedback(receivedBefore: now, now: now + .seconds(9)) == 0)
+            #expect(try await store.feedbackRemoval() == removal)
         }
         Promise("reports that are set aside count once they are recorded, like any others") { store in
             let run = try await sent(store, devices: 3)

@@ -1,0 +1,156 @@
+import Foundation
+import Model
+import Store
+import Testing
+
+@testable import Campaigns
+
+/// What a report says about people, in words.
+struct FeedbackTextTests {
+    private static let start = Timestamp(seconds: 1_800_000_000)
+    private static let end = start + .seconds(3 * 86_400)
+
+    private static func run(
+        _ state: RunState = .finished, startedAt: Timestamp? = start, audience: Int = 1_000, accepted: Int = 1_000
+    ) -> Run {
+        var campaign = Campaign(name: "c", topic: "a.b", pushType: .alert, template: "t")
+        campaign.feedback = CampaignFeedback()
+        campaign.holdoutPercent = 50
+        campaign.conversion = Conversion(event: "played", within: .seconds(86_400))
+        let definition = RunDefinition(
+            campaign: campaign, template: Template(name: "t"), variables: [:], plannedAt: start)
+        var counts = DeliveryCounts()
+        (counts.audience, counts.accepted) = (audience, accepted)
+        return Run(
+            id: 1, campaign: "c", occurrence: "o", definition: definition, state: state, counts: counts,
+            createdAt: start, startedAt: startedAt, finishedAt: start + .seconds(60))
+    }
+
+    private static func arms(treated: Int, heldOut: Int) -> FeedbackArms {
+        var arms = FeedbackArms()
+        (arms.treated.devices, arms.heldOut.devices) = (treated, heldOut)
+        return arms
+    }
+
+    private static func report(_ log: KnownFeedback, _ run: Run = Self.run(), at now: Timestamp = end) async throws
+        -> FeedbackReport
+    {
+        try #require(try await ReadFeedback(store: log).report(of: run, accepted: AcceptedPushes(), now: now))
+    }
+
+    @Test func `a goal whose reports were deleted has no figures, and says why`() async throws {
+        var log = KnownFeedback(arms: Self.arms(treated: 500, heldOut: 500))
+        let kept = try #require(try await Self.report(log).conversion)
+        #expect(kept.treated.percent == 0 && kept.difference == 0 && kept.reportsDeletedAt == nil)
+        let days: Duration = .seconds(400 * 86_400)
+        log.removal = FeedbackRemoval(
+            receivedUntil: Self.start - .seconds(1), receivedBefore: Self.start, removedAt: Self.start + days)
+        #expect(try await Self.report(log).conversion == kept)
+        log.removal?.receivedUntil = Self.start + .seconds(60)
+        let report = try await Self.report(log)
+        for goal in [report.conversion, report.alertsOff] {
+            let goal = try #require(goal)
+            #expect(goal.treated.percent == nil && goal.treated.of == 0 && goal.heldOut == nil)
+            #expect(goal.difference == nil && goal.low == nil && goal.high == nil && goal.detectable == nil)
+            #expect(goal.reportsDeletedAt == (Self.start + days).iso8601)
+        }
+        #expect(
+            report.conversion?.summary
+                == "played within 1d: the reports of apps up to 2027-01-15 were deleted, at last on 2028-02-19, because "
+                + "`retention: {events}` kept them for 400d; so nothing can be counted or compared")
+        #expect(try await ReadFeedback(store: log).goal(of: Self.run(), now: Self.end) == nil)
+        log.removal = nil
+        #expect(try await ReadFeedback(store: log).goal(of: Self.run(), now: Self.end)?.of == 500)
+    }
+
+    @Test func `opens of pushes that were not accepted are listed apart from the share`() async throws {
+        let cell = { (minute: Int?, events: Int) in
+            FeedbackCell(
+                kind: .opened, name: "", variant: nil, locale: nil, minute: minute, events: events, valueMicros: 0)
+        }
+        let report = try await Self.report(
+            KnownFeedback(cells: [cell(nil, 7), cell(0, 40), cell(3, 10)]), Self.run(accepted: 100))
+        #expect(report.opened.devices == 50 && report.opened.of == 100 && report.openedNotAccepted == 7)
+        #expect(report.curve.map(\.opened) == [40, 10])
+        #expect(report.rows.map(\.name).prefix(2) == ["Opened", "Also opened"])
+        #expect(report.rows[1].text == "7 pushes that APNs did not confirm; in no share of the accepted")
+        #expect(try await Self.report(KnownFeedback(cells: [cell(0, 40)])).openedNotAccepted == nil)
+    }
+
+    @Test func `a comparison without a group says so, and promises no figures that cannot come`() async throws {
+        let texts = { (arms: FeedbackArms, run: Run, hours: Double) in
+            try await Self.report(KnownFeedback(arms: arms), run, at: Self.start + .seconds(hours * 3600))
+                .conversion?.summary
+        }
+        #expect(
+            try await texts(Self.arms(treated: 0, heldOut: 10), Self.run(), 72)
+                == "played within 1d: 0.00% (0 of 10) of the devices held out; all devices were held out, so there is no "
+                + "comparison")
+        #expect(
+            try await texts(Self.arms(treated: 10, heldOut: 0), Self.run(), 72)
+                == "played within 1d: 0.00% (0 of 10) of the devices not held out; no device was held out, so there is "
+                + "no comparison")
+        let first = "played within 1d: the first figures come 1h after the start of the run"
+        #expect(try await texts(FeedbackArms(), Self.run(.running), 0.5) == first)
+        #expect(try await texts(FeedbackArms(), Self.run(.paused, startedAt: nil, audience: 0), 0.5) == first)
+        let none = "played within 1d: the run ended before it had an audience, so there are no figures"
+        for hours in [0.5, 72] {
+            #expect(try await texts(FeedbackArms(), Self.run(.cancelled, startedAt: nil, audience: 0), hours) == none)
+            #expect(try await texts(FeedbackArms(), Self.run(audience: 0, accepted: 0), hours) == none)
+        }
+    }
+
+    @Test func `three variants are compared by words that hold for all of them`() {
+        let summary = { (opened: [Int], sent: [Int]) in
+            VariantComparison(
+                zip(["a", "b", "c"], zip(opened, sent)).map { (name: $0, share: Proportion($1.0, of: $1.1)) }
+            ).summary ?? ""
+        }
+        let wins = summary([300, 200, 100], [1_000, 1_000, 1_000])
+        #expect(wins.hasPrefix("a was opened more often than each other variant: by "))
+        #expect(wins.hasSuffix(" percentage points than b, the next one"))
+        let two = summary([300, 200], [1_000, 1_000])
+        #expect(two.hasPrefix("a was opened more often, by ") && two.hasSuffix(" percentage points, than b"))
+        // Only the small group may be as good.
+        #expect(
+            summary([300, 200, 2], [1_000, 1_000, 9]) == "No winner yet: the opens of a and c may differ by chance")
+        #expect(
+            summary([100, 101, 102], [1_000, 1_000, 1_000])
+                == "No winner yet: the opens of c, b and a may differ by chance")
+    }
+
+    @Test func `a share is 0 or 100 percent only if it is exact`() {
+        let share = FeedbackReport.Share(Proportion(999_999, of: 1_000_000))
+        #expect(share.percent == 99.99 && GoalText.share(share) == "99.99% (999,999 of 1,000,000)")
+        #expect(FeedbackReport.Share(Proportion(1, of: 1_000_000)).percent == 0.01)
+        #expect(FeedbackReport.Share(Proportion(0, of: 9)).percent == 0)
+        #expect(FeedbackReport.Share(Proportion(9, of: 9)).percent == 100)
+    }
+}
+
+/// A store of reports with known contents.
+private struct KnownFeedback: FeedbackLog {
+    var cells: [FeedbackCell] = []
+    var arms = FeedbackArms()
+    var removal: FeedbackRemoval?
+
+    func feedbackCounts(ofRun run: Int64) async throws -> [FeedbackCell] { cells }
+    func feedbackArms(ofRun run: Int64, _ goals: [FeedbackGoal]) async throws -> [FeedbackGoal: FeedbackArms] {
+        Dictionary(uniqueKeysWithValues: goals.map { ($0, arms) })
+    }
+    func feedbackRemoval() async throws -> FeedbackRemoval? { removal }
+
+    func recordFeedback(_ events: [FeedbackEvent]) async throws -> [FeedbackVerdict] { [] }
+    func setFeedbackAside(_ events: [FeedbackEvent]) async throws -> [FeedbackVerdict] { [] }
+    func waitingFeedback() async throws -> WaitingFeedback? { nil }
+    func recordWaitingFeedback(tally: @Sendable ([FeedbackTally: Int]) -> Void) async throws -> [Int64] { [] }
+    func forgetWaitingFeedback(of device: Int64) async throws {}
+    func openTotals(ofRuns runs: [Int64]) async throws -> [Int64: Int] { [:] }
+    func feedback(
+        receivedIn range: Range<Timestamp>, batch: @escaping @Sendable ([StoredFeedback]) throws -> Void
+    ) async throws {}
+    func firstFeedback() async throws -> Timestamp? { nil }
+    func setInstallationSecret(hash: [UInt8], of device: Int64, now: Timestamp) async throws -> Bool { false }
+    func installation(secretHash: [UInt8]) async throws -> ReportingInstallation? { nil }
+    func removeFeedback(receivedBefore moment: Timestamp, now: Timestamp) async throws -> Int { 0 }
+}
