@@ -2,8 +2,8 @@ package import Model
 
 /// What apps report about pushes, and about what people do.
 ///
-/// Events are kept until ``removeFeedback(receivedBefore:)``, and are removed with their device. The counts of a run
-/// stay.
+/// Events are kept until ``removeFeedback(receivedBefore:now:)``, and are removed with their device. The counts of a
+/// run stay.
 package protocol FeedbackLog: Sendable {
     /// Records events in one transaction, and returns the verdict on each, in order. They are durable on return.
     ///
