@@ -1,5 +1,4 @@
 import Model
-import Rendering
 import Store
 
 /// The stable shape of a plan to be approved, compared with the last run of its campaign; keys are written in
@@ -14,7 +13,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         /// The value in the last run; absent if that run did not have the fact, or there was no run.
         package var before: String?
         /// Whether the value differs from that of the last run; `false` if there was no run. Always `false` for
-        /// segments, the occurrence and the correction.
+        /// segments, the occurrence, the start and the correction.
         package var differs: Bool
     }
 
@@ -62,13 +61,13 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         facts += now.all.map { name, value in
             Fact(
                 name: name, now: value, before: values[name],
-                differs: before != nil && values[name] != value && name != ApprovalFacts.occurrence)
+                differs: before != nil && values[name] != value && !ApprovalFacts.ofOneRun.contains(name))
         }
         // The last run did not include the prepared correction, so there is no value to compare with either.
-        facts += (correction.map { ApprovalFacts(ofCorrection: $0, definition.variables) }?.all ?? []).map {
+        facts += (correction.map { ApprovalFacts(ofCorrection: $0, definition) }?.all ?? []).map {
             Fact(name: $0, now: $1, before: nil, differs: false)
         }
-        let names = Set(now.all.map(\.0) + [ApprovalFacts.occurrence])
+        let names = Set(now.all.map(\.0)).union(ApprovalFacts.ofOneRun)
         facts += (before?.all ?? []).filter { !names.contains($0.0) }.map { name, value in
             Fact(name: name, now: nil, before: value, differs: true)
         }
@@ -79,100 +78,6 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         let parts = text.split(separator: " ")
         guard parts.count == 2, let count = Int(parts[0]) else { return "members" }
         return "\(count.counted("member")), \(parts[1].prefix(12))"
-    }
-}
-
-/// The facts of a plan, as an approver reads them.
-private struct ApprovalFacts {
-    static let occurrence = "occurrence"
-
-    private(set) var all: [(String, String)] = []
-
-    init(_ definition: RunDefinition, reach: Int, occurrence: String?) {
-        let campaign = definition.campaign
-        add("devices", reach.grouped)
-        let corrected = definition.correction.map { "the devices that run \($0.run) reached or may have reached" }
-        add(ApprovalDetailResult.audience, corrected ?? campaign.audienceSQL ?? campaign.audience.source)
-        add(Self.occurrence, occurrence)
-        add("stages", campaign.stages?.map(Self.summary).joined(separator: "; "))
-        add("push type", "\(campaign.pushType.rawValue), priority \(campaign.priority.rawValue)")
-        add("expires after", campaign.expiresAfter.map(WrittenDuration.text))
-        for header in Plan.Header.all(definition) where header.name == "apns-collapse-id" {
-            add(header.name, header.value)
-        }
-        add("holdout", campaign.holdoutPercent.map { "\($0)%" })
-        add("feedback", campaign.feedback.map { $0.arrivalsPercent.map { "opens, arrivals of \($0)%" } ?? "opens" })
-        add("best hour", definition.bestHours.map(ClockHour.text))
-        add("conversion", campaign.conversion.map { "\($0.event) within \(WrittenDuration.text($0.within))" })
-        add("dedupe", campaign.dedupe?.rawValue)
-        for variant in campaign.variants {
-            add("variant \(variant.name)", "weight \(variant.weight), template \(variant.template)")
-        }
-        for (name, value) in definition.variables.sorted(by: { $0.key < $1.key }) { add("variable \(name)", value) }
-        if campaign.variants.isEmpty { add(definition.template, nil, definition.variables) }
-        for variant in campaign.variants {
-            let template = definition.variantTemplates[variant.name] ?? definition.template
-            add(template, variant.name, definition.variables)
-        }
-        addPayloads(definition)
-    }
-
-    /// A stage, with what it does by itself.
-    private static func summary(_ stage: Stage) -> String {
-        let hold = WrittenDuration.text(stage.hold ?? .zero)
-        let opens = stage.opensAtLeastPercent.map {
-            "pauses after \(hold) if opens are below \($0.percentText) of usual"
-        }
-        let decides = stage.decides.map {
-            "chooses the variant for the rest after \(hold), by \($0.by.rawValue), if unclear: \($0.undecided.rawValue)"
-        }
-        return [stage.summary, opens, decides].compactMap(\.self).joined(separator: ", ")
-    }
-
-    init(ofCorrection template: Template, _ variables: [String: String]) {
-        add(template, "of the correction", variables)
-    }
-
-    /// Adds the payloads as APNs receives them, with sound, badge, links and all other keys.
-    private mutating func addPayloads(_ definition: RunDefinition) {
-        guard let renderers = try? VariantRenderers(definition) else { return }
-        let names =
-            definition.campaign.variants.isEmpty ? [nil] : definition.campaign.variants.map { Optional($0.name) }
-        for (variant, renderer) in zip(names, renderers.renderers) {
-            for index in renderer.prototypes.indices {
-                let name = [ApprovalDetailResult.payloadPrefix, variant, renderer.localeName(index)].compactMap(\.self)
-                    .joined(separator: " ")
-                add(name, renderer.sample(index))
-            }
-        }
-    }
-
-    private mutating func add(_ name: String, _ value: String?) {
-        guard let value, !value.isEmpty else { return }
-        all.append((name, value))
-    }
-
-    private mutating func add(_ template: Template, _ variant: String?, _ variables: [String: String]) {
-        guard case .localized(let alerts) = template.alert else { return }
-        for alert in alerts {
-            let name = [variant, alert.locale.description].compactMap(\.self).joined(separator: " ")
-            for (part, text) in [("title", alert.title), ("subtitle", alert.subtitle), ("body", alert.body)] {
-                add("text \(name) \(part)", text?.filled(variables))
-            }
-        }
-    }
-}
-
-extension TemplateText {
-    /// Returns the text with the given variables filled in. Placeholders for device fields stay as they are written.
-    fileprivate func filled(_ variables: [String: String]) -> String {
-        parts.map { part in
-            switch part {
-            case .literal(let text): text
-            case .variable(let name): variables[name] ?? "{{\(name)}}"
-            case .device(let field): "{{device.\(field)}}"
-            }
-        }.joined()
     }
 }
 
