@@ -132,4 +132,42 @@ extension ApprovalPagesTests {
             }
         }
     }
+
+    @Test func `signatures that lapse before the start, or files that have changed, are said everywhere`() async throws
+    {
+        try await withScene { scene in
+            let monthly = WebScene.scheduledText.replacing("30 2 * * *", with: "30 2 1 * *")
+            try scene.folder.write(monthly, to: "campaigns/morning.yaml")
+            let plan = try await scene.planned([:], as: .author, of: "/campaigns/morning")
+            #expect(try await scene.page("\(plan.address)/ask", as: .author, form: [:]).status == 303)
+            let asked = try await scene.page(plan.address, as: .author)
+            let approval = String(try #require(asked.text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)).1)
+            let shown = try await scene.page(approval, as: .approver)
+            let form = ["plan": try #require(WebScene.field("plan", in: shown.text))]
+            #expect(shown.text.contains("Europe/Berlin, 2027-02-01 01:30:00 UTC"))
+            #expect(try await scene.page("\(approval)/approve", as: .approver, form: form).status == 303)
+            for page in [plan.address, approval] {
+                let text = try await scene.page(page, as: .viewer).text
+                #expect(text.contains("the signatures lapse at 2027-01-16"), "\(text)")
+                #expect(text.contains("before the start at 2027-02-01 01:30:00 UTC: it needs to be signed again"))
+                #expect(!text.contains("starts automatically on schedule"))
+            }
+            for page in ["/approvals", "/plans", approval] {
+                let text = try await scene.page(page, as: .viewer).text
+                #expect(text.contains("lapses before its start, 1 of 1 signature"), "\(page)")
+            }
+            try scene.folder.write(
+                WebScene.templateText.replacing("is out", with: "is here"), to: "templates/new-podcast.yaml")
+            for page in ["/approvals", "/plans", approval, plan.address] {
+                let text = try await scene.page(page, as: .viewer).text
+                #expect(text.contains("outdated") && !text.contains("It has all signatures"), "\(page): \(text)")
+            }
+            let list = try await scene.api("GET", "/approvals", as: .viewer).result(ListPage<ApprovalResult>.self)
+            #expect(list.items.map(\.isOutdated) == [true])
+            #expect(list.items.first?.stateSummary == "outdated, 1 of 1 signature")
+            try scene.folder.write(WebScene.templateText, to: "templates/new-podcast.yaml")
+            let daily = try await scene.api("GET", "/approvals", as: .viewer).result(ListPage<ApprovalResult>.self)
+            #expect(daily.items.map(\.isOutdated) == [nil])
+        }
+    }
 }

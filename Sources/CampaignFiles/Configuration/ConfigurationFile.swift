@@ -60,8 +60,10 @@ package enum ConfigurationFile {
         let people = reader[ConfigurationKeys.people]
         if let people { configuration.approvals?.people = people }
         warnOfAccounts(configuration.approvals, reader)
-        configuration.approvals?.files = ApprovalRules.Files(
-            campaigns: configuration.campaigns, templates: configuration.templates)
+        let files = ApprovalRules.Files(
+            campaigns: configuration.campaigns, templates: configuration.templates,
+            usualFeedback: configuration.usualFeedback)
+        configuration.approvals?.files = files
         return store == nil || apps == nil ? nil : configuration
     }
 

@@ -14,7 +14,7 @@ extension ApprovePlans {
         guard let found = try await store.approval(campaign: campaign, occurrence: occurrence, digest: digest) else {
             return nil
         }
-        return try await result(found, now: now)
+        return try await compared(result(found, now: now), found.request)
     }
 
     /// Returns the rejected plan with this digest. Throws if its newest request was not rejected.

@@ -38,7 +38,7 @@ extension ApprovePlans {
         // What the segments hold and who is reached now says nothing about a plan that is over.
         let previous = isOpen || definition.correction != nil ? try await previous(definition) : nil
         let result = ApprovalDetailResult(
-            try await result(record, now: now), definition,
+            try await compared(result(record, now: now), request), definition,
             segments: isOpen ? try await store.segmentContents(of: definition.campaign) : SegmentContents(),
             correction: isOpen
                 ? rules?.correctionPath(definition).flatMap { TemplateFile.load(path: $0).0?.template } : nil,

@@ -9,7 +9,7 @@ extension ApprovePlans {
     package func waiting(
         for actor: Actor, now: Timestamp, sees: (_ topic: String) -> Bool
     ) async throws -> Int {
-        let plans = try await list(includingPast: false, now: now).approvals
+        let plans = try await list(includingPast: false, isCompared: false, now: now).approvals
         guard !plans.isEmpty else { return 0 }
         let person = try await people().person(actor.identity)
         return plans.count { plan in

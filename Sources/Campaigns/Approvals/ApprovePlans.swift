@@ -127,17 +127,27 @@ package struct ApprovePlans: Sendable {
         ConfirmedTime(now, after: try await store.clockSteps(since: now - ConfirmedTime.confirmedAfter * 2)).moment
     }
 
-    /// Returns the plans, waiting ones first.
+    /// Returns the plans, waiting ones first, compared with the files as they are now.
     ///
-    /// - Parameter includingPast: whether to include plans that can no longer be signed.
-    package func list(includingPast: Bool, now: Timestamp) async throws -> ApprovalListResult {
+    /// - Parameters:
+    ///   - includingPast: whether to include plans that can no longer be signed.
+    ///   - isCompared: whether to compare them. Counts that every page shows do without.
+    package func list(
+        includingPast: Bool, isCompared: Bool = true, now: Timestamp
+    ) async throws -> ApprovalListResult {
         var records = try await store.approvals(in: [.open], limit: Self.openMax)
         if includingPast {
             let past = Set(ApprovalRequest.State.allCases).subtracting([.open])
             records += try await store.approvals(in: past, limit: Self.pastMax)
         }
         let people = try await people()
-        return ApprovalListResult(approvals: records.map { result($0, people, now: now) })
+        let read = rules?.files.map(ReadCampaigns.init)
+        var list = ApprovalListResult(approvals: records.map { result($0, people, now: now) })
+        guard isCompared else { return list }
+        for (index, record) in records.enumerated() {
+            list.approvals[index] = try await compared(list.approvals[index], record.request, read)
+        }
+        return list
     }
 
     /// Returns one plan that waits for approval.
@@ -220,7 +230,7 @@ package struct ApprovePlans: Sendable {
         let record = try await store.sign(id, signature, by: actor, now: now) { record in
             self.result(record, people, now: now).missing == 0
         }
-        return result(record, people, now: now)
+        return try await compared(result(record, people, now: now), record.request)
     }
 
     /// Returns whether an attempt to create the run makes sense: its signatures suffice for the current devices, it

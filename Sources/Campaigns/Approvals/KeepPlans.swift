@@ -180,7 +180,8 @@ extension ApprovePlans {
     ) async throws -> KeepPlans.Step {
         switch try await latest(campaign: campaign, occurrence: occurrence, digest: digest, now: now) {
         case let asked? where asked.state == ApprovalRequest.State.rejected.rawValue: return .rejected(asked)
-        case let asked? where asked.state == ApprovalRequest.State.open.rawValue:
+        case let asked? where asked.isOutdated == true: return .outdated
+        case let asked? where asked.isOpen:
             return asked.missing == 0 ? .approved(asked) : .awaitingApproval(asked)
         default:
             guard let rules, let summary = rules.summary(forReach: reach) else { return .ready }
@@ -198,8 +199,7 @@ extension KeepPlans.Step {
         case .ready: "ready to send"
         case .refused: "too large"
         case .needsApproval: "needs approval"
-        case .awaitingApproval(let asked): "awaiting approval, \(asked.signed)"
-        case .approved(let asked): "approved, \(asked.signed)"
+        case .awaitingApproval(let asked), .approved(let asked): asked.stateSummary
         case .rejected: "rejected"
         case .outdated: "outdated"
         case .sent(let run): "sent as run \(run.id)"

@@ -32,10 +32,13 @@ package struct ApprovalRules: Hashable, Sendable {
     package struct Files: Hashable, Sendable {
         package var campaigns: String
         package var templates: String
+        /// The feedback of campaigns whose file does not say, see ``Configuration/usualFeedback``.
+        package var usualFeedback: [String: CampaignFeedback]
 
-        package init(campaigns: String, templates: String) {
+        package init(campaigns: String, templates: String, usualFeedback: [String: CampaignFeedback] = [:]) {
             self.campaigns = campaigns
             self.templates = templates
+            self.usualFeedback = usualFeedback
         }
     }
 

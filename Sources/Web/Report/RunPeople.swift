@@ -16,7 +16,7 @@ package struct RunPeople: Sendable {
     /// Reads the people of a run.
     package init(_ run: Run, _ cases: UseCases) async throws {
         self.init(try await cases.audit.results(of: run))
-        let past = try await cases.approving.list(includingPast: true, now: cases.now).approvals
+        let past = try await cases.approving.list(includingPast: true, isCompared: false, now: cases.now).approvals
         guard let approval = past.first(where: { $0.run == run.id }) else { return }
         authors = approval.authors
         approvedBy = approval.signatures.filter { !$0.isRejection }.map(\.by)

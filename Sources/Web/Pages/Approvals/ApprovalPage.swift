@@ -155,7 +155,7 @@ extension ApprovalPage {
         mayWithdraw = detail.mayWithdraw && caller.role.may(.ask)
         next = ""
         if approval.isOpen, caller.role.may(.approve) {
-            maySign = !isApproved && detail.obstacle == nil
+            maySign = !isApproved && approval.isOutdated != true && detail.obstacle == nil
             mayReject = true
         }
         next = Self.next(detail, caller)
@@ -164,10 +164,7 @@ extension ApprovalPage {
     private static func next(_ detail: ApprovePlans.Detail, _ caller: Caller) -> String {
         let approval = detail.result.approval
         guard approval.isOpen else { return approval.outcome }
-        if approval.missing == 0 {
-            return approval.occurrence == nil
-                ? "It has all signatures: a sender may send it." : "It has all signatures: it starts on schedule."
-        }
+        if let next = approval.nextStep { return next.withShownTimes }
         guard caller.role.may(.approve) else { return "It waits for approvers." }
         switch detail.obstacle {
         case .isAuthor:
@@ -209,9 +206,14 @@ extension ApprovalList.Row {
         excerpt = approval.excerpt
         remark = approval.note
         hash = approval.plan
-        let signed = approval.signed
-        state = !isOpen ? approval.state : (approval.missing == 0 ? "approved, " : "awaiting approval, ") + signed
-        colour = !isOpen ? "" : approval.missing == 0 ? "accepted" : "paused"
+        state = isOpen ? approval.stateSummary : approval.state
+        colour =
+            switch approval.standing {
+            case .decided: ""
+            case .startsOnSchedule, .ready: "accepted"
+            case .awaitingSignatures, .lapsesBeforeStart: "paused"
+            case .outdated: "failed"
+            }
         if approval.state == ApprovalRequest.State.rejected.rawValue { colour = "rejected" }
         reach = approval.reach.grouped
         devices = approval.reach.counted("device")

@@ -147,7 +147,8 @@ extension PlanPage {
 
     static func mark(_ step: KeepPlans.Step) -> String {
         switch step {
-        case .ready, .approved, .sent: "finished"
+        case .approved(let asked): asked.isAboutToLapse ? "paused" : "finished"
+        case .ready, .sent: "finished"
         case .incomplete, .rejected, .refused, .outdated: "failed"
         case .needsApproval, .awaitingApproval, .scheduled: "paused"
         }
@@ -161,11 +162,11 @@ extension PlanPage {
         case .scheduled(let rule):
             scheduled(plan, result, rule)
                 + " To send it immediately, choose “as started now” on the campaign’s page, and plan again."
-        case .approved where plan.isScheduled: "It has all signatures: it starts automatically on schedule."
+        case .approved(let asked) where plan.isScheduled: asked.nextStep?.withShownTimes ?? ""
         case .ready where !caller.role.may(.run):
             "\(caller.name) is \(caller.role.rawValue): only senders can send."
-        case .approved where !caller.role.may(.run):
-            "It has all signatures: a sender may send it. \(caller.name) is \(caller.role.rawValue)."
+        case .approved(let asked) where !caller.role.may(.run):
+            "\(asked.nextStep?.withShownTimes ?? "") \(caller.name) is \(caller.role.rawValue)."
         case .ready: "Check it, test it on a device, and send it."
         case .outdated:
             "The campaign's files have changed since this plan was made. Plan it again."
@@ -185,7 +186,7 @@ extension PlanPage {
         case .needsApproval(let rule): "Before it can be sent: \(rule)."
         case .awaitingApproval(let asked):
             "Requested by \(PersonName.shown(asked.askedBy)), \(asked.askedAt.shownTime)."
-        case .approved: "It has all signatures and can be sent now."
+        case .approved(let asked): asked.nextStep?.withShownTimes
         case .rejected(let asked):
             asked.signatures.first(where: \.isRejection).map { no in
                 "Rejected by \(PersonName.shown(no.by))" + (no.reason.map { ": \($0)." } ?? ", without a reason.")

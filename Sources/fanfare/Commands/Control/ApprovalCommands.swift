@@ -196,6 +196,7 @@ enum ApprovalText {
         }
         return lines.joined(separator: "\n")
     }
+        if let next = approval.nextStep { lines.append("  \(next)") }
 
     static func text(_ detail: ApprovalDetailResult) -> String {
         let since =
@@ -226,13 +227,7 @@ enum ApprovalText {
         approval.campaign + (approval.occurrence.map { "/\($0)" } ?? "") + ": \(state(approval))"
     }
 
-    private static func state(_ approval: ApprovalResult) -> String {
-        let signed = approval.signed
-        switch approval.state {
-        case ApprovalRequest.State.open.rawValue:
-            return approval.missing == 0 ? "approved, \(signed)" : "awaiting approval, \(signed)"
-        case ApprovalRequest.State.used.rawValue: return "used" + (approval.run.map { " by run \($0)" } ?? "")
-        default: return approval.state
-        }
+    static func head(_ approval: ApprovalResult) -> String {
+        approval.campaign + (approval.occurrence.map { "/\($0)" } ?? "") + ": \(approval.stateSummary)"
     }
 }

@@ -1,0 +1,40 @@
+import Campaigns
+import Foundation
+import Model
+import Testing
+
+@testable import fanfare
+
+/// What `fanfare approvals` prints.
+struct ApprovalTextTests {
+    private func approval(_ more: String) throws -> ApprovalResult {
+        try ResultJSON.value(
+            ApprovalResult.self,
+            from: """
+                {"campaign": "c", "topic": "t", "occurrence": "o", "plan": "p", "digest": "0123456789abcdef",
+                 "number": 1, "reach": 5, "state": "open", "needs": 1, "missing": 0, "asked_by": "a",
+                 "asked_at": "2026-12-01T08:00:00Z", "authors": [], "signatures": [],
+                 "lapses_at": "2026-12-02T08:00:00Z"\(more)}
+                """)
+    }
+
+    @Test func `the state of a request says whether it starts`() throws {
+        let rows = [
+            ("", "c/o: approved, 1 of 1 signature", "a sender may send it"),
+            (
+                #", "starts_at": "2026-12-02T08:00:00Z""#, "c/o: approved, 1 of 1 signature",
+                "it starts automatically on schedule"
+            ),
+            (
+                #", "starts_at": "2026-12-02T08:00:01Z""#, "c/o: lapses before its start, 1 of 1 signature",
+                "lapse at 2026-12-02T08:00:00Z, before the start at 2026-12-02T08:00:01Z: it needs to be signed again"
+            ),
+            (#", "is_outdated": true"#, "c/o: outdated, 1 of 1 signature", "this plan is no longer sent"),
+        ]
+        for (more, head, next) in rows {
+            let approval = try approval(more)
+            #expect(ApprovalText.head(approval) == head)
+            #expect(ApprovalText.text(approval).contains(next), "\(ApprovalText.text(approval))")
+        }
+    }
+}
