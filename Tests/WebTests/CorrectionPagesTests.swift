@@ -245,4 +245,27 @@ extension WebScene {
             }, now: run.createdAt)
         try await store.release(run.id, by: "sender", state: .finished, reason: nil, now: run.createdAt)
     }
+
+    @Test func `an approver of a correction is told that the notification was removed since`() async throws {
+        try await Self.withApprovals { scene in
+            let run = try await Self.sent(scene)
+            let path = "/runs/\(run.id)/correction"
+            let preview = try await scene.page("\(path)?v.title=The+Quiet+Reef", as: .sender)
+            let form = ["v.title": "The Quiet Reef", "preview": try #require(field("preview", in: preview))]
+            let asked = try await scene.page("\(path)/ask", as: .sender, form: form)
+            let waiting = try await scene.page(try #require(asked.header("location")), as: .sender)
+            let approval = String(try #require(waiting.text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)).1)
+            let before = try await scene.page(approval, as: .approver).text
+            #expect(
+                before.contains("On the phone, sent by run \(run.id)") && !before.contains("removed the notification"))
+            #expect(try await scene.page("/runs/\(run.id)/recall", as: .sender, form: [:]).status == 303)
+            let after = try await scene.page(approval, as: .approver).text
+            #expect(after.contains("removed the notification from the screens. A correction shows it again."))
+            #expect(!after.contains("On the phone, sent by run"))
+            let digest = approval.dropFirst("/approvals/".count)
+            let detail = try await scene.api("GET", "/approvals/\(digest)", as: .viewer)
+                .result(ApprovalDetailResult.self)
+            #expect(detail.removedBy == run.id + 1)
+        }
+    }
 }

@@ -116,8 +116,9 @@ struct PageTemplateTests {
                 signatures: [.init(summary: "a", fault: "b")], next: "c",
                 source: .init(address: "/plans/1", label: "a"), corrects: 1, sinceRun: 1, refusals: ["d"],
                 sentBefore: "e", lint: ["f"], phones: [phone], phonesReason: "g",
-                before: .init(run: 1, phones: [phone], phonesReason: "h"), facts: [fact], payloads: [fact],
-                hasPayloads: true, maySign: true, mayReject: true, isApproved: true, mayWithdraw: true,
+                before: .init(run: 1, phones: [phone], phonesReason: "h"), removedBy: 2, facts: [fact],
+                payloads: [fact], hasPayloads: true, maySign: true, mayReject: true, isApproved: true,
+                mayWithdraw: true,
                 problem: "none")
         },
         Example(template: .people) {

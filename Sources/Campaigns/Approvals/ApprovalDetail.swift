@@ -32,6 +32,9 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     package var sentBefore: String?
     /// The probable mistakes in the texts with the given values; absent if there are none.
     package var lint: [String]?
+    /// The run that has removed the notification from the screens since, if the plan is a correction; absent if none
+    /// has. The correction shows the notification again.
+    package var removedBy: Int64?
     /// The id of the run that the plan corrects, or else of the campaign's last finished run; absent if there is none.
     package var sinceRun: Int64?
     package var facts: [Fact]
@@ -49,6 +52,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         sentBefore = findings.earlier
         lint = findings.lint.isEmpty ? nil : findings.lint
         sinceRun = previous?.run.id
+        removedBy = findings.removedBy
         let now = ApprovalFacts(definition, reach: approval.reach, occurrence: approval.occurrence)
         let before = previous.map {
             ApprovalFacts($0.run.definition, reach: $0.reach, occurrence: $0.run.occurrence)

@@ -94,6 +94,8 @@ extension ApprovePlans {
         var refusals: [GuardRefusal] = []
         var earlier: String?
         var lint: [String] = []
+        /// The run that has removed the notification that a correction would show again.
+        var removedBy: Int64?
     }
 
     private func findings(
@@ -104,6 +106,9 @@ extension ApprovePlans {
             refusals: GuardRefusal.check(definition), lint: definition.lintOfValues().map(\.description))
         if let correction = definition.correction {
             findings.sentTo = try await store.reached(by: correction.run).environmentSummary
+            if correction.kind == .replace, let run = previous?.run {
+                findings.removedBy = CorrectRun.removal(by: try await CorrectRun.corrections(of: run, in: store))?.id
+            }
             return findings
         }
         let waves = RecipientWaves(definition, startedAt: max(now, definition.plannedAt))

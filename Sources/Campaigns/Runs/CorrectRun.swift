@@ -210,6 +210,25 @@ package struct CorrectRun: Sendable {
         return found.sorted { $0.id < $1.id }
     }
 
+    /// Returns the recall after which no correction has shown the notification again; `nil` if there is none.
+    ///
+    /// - Parameter corrections: those of one run, in the order in which they were created.
+    package static func removal(by corrections: [Run]) -> Run? {
+        corrections.last.flatMap { $0.definition.correction?.kind == .recall ? $0 : nil }
+    }
+
+    /// Returns whether the notification may be on the screens although a recall exists: a correction came after the
+    /// last recall, or that recall did not finish.
+    ///
+    /// - Parameter corrections: those of one run, in the order in which they were created.
+    package static func mayRecallAgain(after corrections: [Run]) -> Bool {
+        guard let last = corrections.last(where: { $0.definition.correction?.kind == .recall }) else { return false }
+        return removal(by: corrections) == nil || last.state.isFinal && last.state != .finished
+    }
+
+    /// Returns the corrections of a run, in the order in which they were created.
+    package func corrections(of run: Run) async throws -> [Run] { try await Self.corrections(of: run, in: store) }
+
     private static func occurrenceKey(of run: Int64, _ number: Int) -> String {
         "run-\(run)" + (number == 1 ? "" : ".\(number)")
     }

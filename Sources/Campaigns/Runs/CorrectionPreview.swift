@@ -79,7 +79,7 @@ extension CorrectRun {
         return CorrectionPreview(
             templates: templates, template: draft.template.name, variables: order.variables, definition: definition,
             sentTo: draft.reached.environmentSummary, mayOverride: mayOverride, earlier: earlier.last,
-            removedBy: corrections.last.flatMap { $0.definition.correction?.kind == .recall ? $0 : nil },
+            removedBy: Self.removal(by: corrections),
             obstacle: obstacle, prepared: prepared)
     }
 }

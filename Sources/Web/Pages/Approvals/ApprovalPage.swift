@@ -110,6 +110,8 @@ struct ApprovalPage: Sendable {
     /// The reason why there are no screens.
     var phonesReason: String?
     var before: Before?
+    /// The run that has removed the notification from the screens since. A correction shows it again.
+    var removedBy: Int64?
     var facts: [Fact]
     var payloads: [Fact]
     var hasPayloads: Bool
@@ -139,7 +141,9 @@ extension ApprovalPage {
             phones = []
             phonesReason = Problem(error, for: caller).detail
         }
-        if let run = approval.corrects, let corrected = detail.corrected {
+        removedBy = result.removedBy
+        // A phone shows nothing of a notification that was removed.
+        if let run = approval.corrects, let corrected = detail.corrected, removedBy == nil {
             before = Before(run: run, phones: (try? PhoneScreen.all(of: corrected)) ?? [])
         }
         let facts = result.facts.map { fact in

@@ -41,6 +41,8 @@ struct ApproveCommand: AsyncParsableCommand {
             try await RunStatus.show(changed, session.runs, json: json)
             return try await session.noteNoSender(changed.run)
         }
+        let detail = try await session.useCases.approving.detail(plan, by: session.actor, now: session.now).result
+        if let removal = ApprovalText.removal(of: detail) { Console.note("WARNING: \(removal)") }
         let signed =
             if let signature {
                 try await session.useCases.approving.sign(
@@ -210,9 +212,15 @@ enum ApprovalText {
             detail.sentTo.isEmpty ? "  would reach no device now" : "  \(Console.warned(detail.sentTo, on: .results))"
         let findings =
             (detail.refusals ?? []).map { "  a guard would refuse the run: \($0)" }
+            + [removal(of: detail)].compactMap { $0.map { "  WARNING: \($0)" } }
             + [detail.sentBefore].compactMap { $0.map { "  sent before: \($0)" } }
             + (detail.lint ?? []).map { "  look again: \($0)" }
         return ([text(detail.approval), sentTo] + findings + [since] + facts).joined(separator: "\n")
+    }
+
+    /// Says that the notification was removed that a correction would show again; `nil` if it was not.
+    static func removal(of detail: ApprovalDetailResult) -> String? {
+        detail.removedBy.map { "run \($0) removed the notification from the screens; a correction shows it again" }
     }
 
     static func text(_ stage: WaitingStageResult) -> String {
