@@ -227,24 +227,6 @@ struct CorrectionPagesTests {
             }
         }
     }
-}
-
-extension WebScene {
-    /// Sends every delivery of a run; all are accepted.
-    func reach(_ run: Run) async throws {
-        _ = try await store.claim(run.id, by: Actor("sender"), now: run.createdAt)
-        _ = try await store.freeze(run.id, by: "sender", now: run.createdAt) { _ in }
-        let lease = try await store.lease(
-            LeaseRequest(run: run.id, environment: .production, limit: 100, now: run.createdAt, owner: "sender"))
-        _ = try await store.settle(
-            run: run.id,
-            lease.deliveries.map {
-                Settlement(
-                    lease: lease.id, device: $0.device, generation: $0.generation, leaseNumber: 1, attempt: 1,
-                    verdict: .accepted, status: 200)
-            }, now: run.createdAt)
-        try await store.release(run.id, by: "sender", state: .finished, reason: nil, now: run.createdAt)
-    }
 
     @Test func `an approver of a correction is told that the notification was removed since`() async throws {
         try await Self.withApprovals { scene in
@@ -267,5 +249,50 @@ extension WebScene {
                 .result(ApprovalDetailResult.self)
             #expect(detail.removedBy == run.id + 1)
         }
+    }
+
+    @Test func `a run that was recalled and then corrected can be recalled again from the pages`() async throws {
+        try await WebScene.with { scene in
+            let run = try await Self.sent(scene)
+            let page = "/runs/\(run.id)"
+            let offer = "action=\"\(page)/recall\""
+            #expect(try await scene.page(page, as: .sender).text.contains(offer))
+            #expect(try await scene.page("\(page)/recall", as: .sender, form: [:]).status == 303)
+            #expect(!(try await scene.page(page, as: .sender)).text.contains(offer))
+            let twice = try await scene.page("\(page)/recall", as: .sender, form: [:])
+            #expect(twice.status == 409 && !twice.text.contains("--again"), "\(twice.text)")
+
+            let preview = try await scene.page("\(page)/correction?v.title=The+Quiet+Reef", as: .sender)
+            let form = ["v.title": "The Quiet Reef", "preview": try #require(field("preview", in: preview))]
+            let sent = try await scene.page("\(page)/correct", as: .sender, form: form)
+            let correction = try #require(sent.header("location"), "\(sent.text)")
+            let again = try await scene.page(page, as: .sender).text
+            #expect(again.contains(offer) && again.contains("has shown it again"))
+            let number = try #require(Int64(correction.dropFirst("/runs/".count)))
+            try await scene.reach(try #require(try await scene.store.run(number)))
+            #expect(try await scene.page(correction, as: .sender).text.contains(offer))
+            #expect(!(try await scene.page(correction, as: .viewer)).text.contains(offer))
+            #expect(try await scene.page("\(page)/recall", as: .sender, form: [:]).status == 303)
+            #expect(!(try await scene.page(page, as: .sender)).text.contains(offer))
+            #expect(!(try await scene.page(correction, as: .sender)).text.contains(offer))
+        }
+    }
+}
+
+extension WebScene {
+    /// Sends every delivery of a run; all are accepted.
+    func reach(_ run: Run) async throws {
+        _ = try await store.claim(run.id, by: Actor("sender"), now: run.createdAt)
+        _ = try await store.freeze(run.id, by: "sender", now: run.createdAt) { _ in }
+        let lease = try await store.lease(
+            LeaseRequest(run: run.id, environment: .production, limit: 100, now: run.createdAt, owner: "sender"))
+        _ = try await store.settle(
+            run: run.id,
+            lease.deliveries.map {
+                Settlement(
+                    lease: lease.id, device: $0.device, generation: $0.generation, leaseNumber: 1, attempt: 1,
+                    verdict: .accepted, status: 200)
+            }, now: run.createdAt)
+        try await store.release(run.id, by: "sender", state: .finished, reason: nil, now: run.createdAt)
     }
 }

@@ -5,7 +5,7 @@ import Model
 enum CommandReplacement {
     /// Returns the text without commands.
     static func replaced(in text: String) -> String {
-        let signs = ["fanfare", "timedatectl", "kill -", "--override-guard", "--occurrence"]
+        let signs = ["fanfare", "timedatectl", "kill -", "--override-guard", "--occurrence", "--again"]
         guard signs.contains(where: text.holds) else { return text }
         let text = text.replacing(
             /; --override-guard \w+ sends anyway; the override is recorded/, with: "; or tick its box to send anyway")
@@ -14,6 +14,7 @@ enum CommandReplacement {
             .replacing(" (timedatectl)", with: "")
             .replacing(", perhaps from an empty script variable; give", with: "; give")
             .replacing(", or omit --occurrence", with: "")
+            .replacing("; --again sends another one", with: "; reload the page")
             .replacing("run: kill -CONT its process, or restart it", with: "ask the operator to restart the service")
             .replacing(/(?:run )?`fanfare ((?>[^`]*))`/) {
                 replacement(for: $0.1.split(separator: " ").map(String.init))

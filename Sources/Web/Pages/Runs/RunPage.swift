@@ -59,6 +59,8 @@ struct RunPage: Sendable {
     /// correct.
     var correctAddress: String?
     var sent: SentContent
+    /// The devices that the run has reached, by environment.
+    private var reached: String
     /// The people behind the run.
     var people: [PlanView.Fact]
     var hasStages: Bool
@@ -102,19 +104,33 @@ struct RunPage: Sendable {
         if caller.role.may(.run), CorrectRun.isOffered(for: run) { correctAddress = "/runs/\(run.id)/correction" }
         actions =
             Self.actions(view, caller, sentTo: figures.pending, isRestored: run.halt == .restored)
-            + Self.recall(of: run, caller).map { $0.sending(to: figures.reached, RunFigures.reachedPlace) }
+        reached = figures.reached
     }
 
-    /// Returns the action that removes a run's alerts, which may still be on a screen.
-    private static func recall(of run: Run, _ caller: Caller) -> [Action] {
-        guard caller.role.may(.run), CorrectRun.isOffered(for: run) else { return [] }
-        let whom = "\((run.counts.accepted + run.counts.unknown).counted("device")) that got it, the last devices first"
-        return [
-            Action(
-                address: "/runs/\(run.id)/recall", label: "Remove it from the screens",
-                warning: "A background push goes to the \(whom); an app that supports it removes the notification.",
-                asksReason: false, isDangerous: true)
-        ]
+    /// Adds the action that removes a run's alerts, which may still be on a screen. Adds nothing if a recall has
+    /// removed them, and no correction has shown them again.
+    ///
+    /// - Parameters:
+    ///   - original: the run that sent the notification; `nil` if no recall belongs on the page.
+    ///   - run: the run of the page, which may be a correction of the original one.
+    mutating func offerRecall(of original: Run?, on run: Run, _ cases: UseCases, for caller: Caller) async throws {
+        guard let original, caller.role.may(.run), CorrectRun.isOffered(for: original) else { return }
+        let corrections = try await cases.correcting.corrections(of: original)
+        let recall = corrections.last { $0.definition.correction?.kind == .recall }
+        guard recall == nil || CorrectRun.mayRecallAgain(after: corrections) else { return }
+        let whom =
+            "\((original.counts.accepted + original.counts.unknown).counted("device")) that got run \(original.id), the last "
+            + "devices first"
+        let again = recall.map { recall in
+            let shown = corrections.last { $0.id > recall.id }.map { "run \($0.id) has shown it again" }
+            return "Run \(recall.id) was to remove the notification; \(shown ?? "it did not finish"). "
+        }
+        let action = Action(
+            address: "/runs/\(original.id)/recall", label: "Remove it from the screens",
+            warning: (again ?? "")
+                + "A background push goes to the \(whom); an app that supports it removes the notification.",
+            asksReason: false, isDangerous: true)
+        actions.append(run.id == original.id ? action.sending(to: reached, RunFigures.reachedPlace) : action)
     }
 
     /// Returns the actions in order of need. People look first for the action that stops a run.

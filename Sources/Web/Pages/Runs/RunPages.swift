@@ -179,8 +179,10 @@ struct RunPages: Sendable {
 
     @Sendable private func recall(_ request: PageRequest) async throws -> Response {
         try await change(request) { run, _, actor in
+            // The page offers a second recall only if the notification is on the screens again.
+            let isAgain = CorrectRun.mayRecallAgain(after: try await cases.correcting.corrections(of: run))
             _ = try await cases.correcting.start(
-                run, CorrectRun.Order(.recall), by: actor, now: cases.now, sees: { _ in false })
+                run, CorrectRun.Order(.recall, isAgain: isAgain), by: actor, now: cases.now, sees: { _ in false })
         }
     }
 
@@ -217,8 +219,17 @@ struct RunPages: Sendable {
             view, run, try await feed.figures(of: run, isLive: false),
             events: try await cases.audit.results(of: run), people: try await RunPeople(run, cases),
             caller: try request.caller, problem: problem)
+        try await page.offerRecall(of: original(of: run), on: run, cases, for: request.caller)
         page.compareAddress = try await before(run).map { "/runs/compare?a=\($0.id)&b=\(run.id)" }
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
+    }
+
+    /// Returns the run that sent the notification: the corrected one for a correction of the text. `nil` if no recall
+    /// belongs on the page.
+    private func original(of run: Run) async throws -> Run? {
+        guard let correction = run.definition.correction else { return run }
+        guard correction.kind == .replace, run.state.isFinal else { return nil }
+        return try await cases.runs.run(correction.run)
     }
 
     /// Returns the run before of the same campaign, without tests.
