@@ -209,6 +209,30 @@ import Testing
         #expect(try await plan(scene, strict).quiet?.suppressed == devices)
     }
 
+    @Test func `devices without a known zone are named apart from quiet hours`() async throws {
+        let scene = try PipelineScene()
+        try await add(scene, locale: "en", zone: "Europe/Berlin", 0..<3)
+        try await add(scene, locale: "en", zone: "America/New_York", 3..<4)
+        try await add(scene, locale: "en", zone: nil, 4..<6)
+        let definition = try scene.definition {
+            var schedule = Schedule(trigger: .none)
+            schedule.quietHours = .init(fromMinute: 0, toMinute: 8 * 60, policy: .drop)
+            schedule.unknownZone = .drop
+            $0.schedule = schedule
+        }
+        let plan = try await plan(scene, definition)
+        #expect(plan.quiet?.suppressed == 1 && plan.quiet?.unknownZone == 2)
+        #expect(plan.expected.leftOut == [.quietHours: 1, .unknownZone: 2])
+        #expect(plan.expected.devices == 3 && !plan.expected.isUpperBound)
+        let result = PlanResult(plan, unset: [])
+        #expect(result.quietHours?.leftOut == 1 && result.quietHours?.unknownZone == 2)
+        #expect(result.expected == plan.expected)
+        let run = try await scene.start(definition)
+        _ = try await scene.execute(run, ScriptedTransport { _, _ in ScriptedTransport.accepted })
+        let reasons = try await scene.report(run).suppressed.map { ($0.reason, $0.count) }
+        #expect(Dictionary(reasons, uniquingKeysWith: +) == ["quiet_hours": 1, "unknown_zone": 2])
+    }
+
     @Test func `the difference names the texts, settings, values and keys that changed`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<10)

@@ -52,6 +52,9 @@ struct LeasePolicyTests {
         Row(
             testDescription: "asleep, to be dropped", quiet: .drop, zone: "America/New_York",
             expected: .suppress(.quietHours)),
+        Row(
+            testDescription: "of an unknown zone, to be left out", quiet: .drop, zone: "Nowhere/AtAll",
+            expected: .suppress(.unknownZone)),
         Row(testDescription: "a slot is left", budget: budget, ends: [noon], expected: .send(until: nil)),
         Row(
             testDescription: "no slot is left", budget: budget, ends: full,
@@ -117,6 +120,7 @@ struct LeasePolicyTests {
 
     private static func quiet(_ policy: Schedule.QuietHours.Policy) -> QuietTimes? {
         var schedule = Schedule(trigger: .none)
+        schedule.unknownZone = .drop
         schedule.quietHours = .init(fromMinute: 22 * 60, toMinute: 8 * 60, policy: policy)
         return QuietTimes(schedule)
     }

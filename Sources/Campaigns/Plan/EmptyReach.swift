@@ -96,8 +96,12 @@ package struct ExpectedReach: Hashable, Sendable, CustomStringConvertible {
     init(reach: Int, leftOut: [SuppressionReason: Int]) {
         let leftOut = leftOut.filter { $0.value > 0 }
         self.leftOut = leftOut
-        isUpperBound = leftOut.count > 1
-        devices = max(0, reach - (leftOut.values.max() ?? 0))
+        // A device without a zone has no quiet hours, so these two never count a device twice.
+        let byClock = leftOut[.quietHours, default: 0] + leftOut[.unknownZone, default: 0]
+        let others = leftOut.filter { $0.key != .quietHours && $0.key != .unknownZone }.map(\.value)
+        let parts = ([byClock] + others).filter { $0 > 0 }
+        isUpperBound = parts.count > 1
+        devices = max(0, reach - (parts.max() ?? 0))
     }
 
     package var description: String {
@@ -110,7 +114,8 @@ extension Plan {
         ExpectedReach(
             reach: reach.total,
             leftOut: [
-                .quietHours: quiet?.suppressed ?? 0, .frequencyCap: capped?.devices.leftOut ?? 0,
+                .quietHours: quiet?.suppressed ?? 0, .unknownZone: quiet?.unknownZone ?? 0,
+                .frequencyCap: capped?.devices.leftOut ?? 0,
                 .payloadTooLarge: tooLarge,
             ])
     }
@@ -122,7 +127,8 @@ extension PlanResult {
         return ExpectedReach(
             reach: reach,
             leftOut: [
-                .quietHours: quietHours?.leftOut ?? 0, .frequencyCap: frequencyCaps?.leftOut ?? 0,
+                .quietHours: quietHours?.leftOut ?? 0, .unknownZone: quietHours?.unknownZone ?? 0,
+                .frequencyCap: frequencyCaps?.leftOut ?? 0,
                 .payloadTooLarge: tooLarge,
             ])
     }

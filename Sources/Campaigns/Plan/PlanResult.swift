@@ -120,8 +120,10 @@ package struct PlanResult: Codable, Hashable, Sendable {
         package var waiting: Int
         /// The time at which the last of them gets it; absent if no device waits.
         package var lastEndAt: String?
-        /// Devices that get nothing: the policy is `drop`, the push expires first, or the zone is unknown.
+        /// Devices that get nothing: the policy is `drop`, or the push expires first.
         package var leftOut: Int
+        /// Devices that get nothing because their time zone is unknown; absent if there are none.
+        package var unknownZone: Int?
     }
 
     package struct Difference: Codable, Hashable, Sendable {
@@ -246,7 +248,9 @@ package struct PlanResult: Codable, Hashable, Sendable {
         }
         inQuietHours = plan.quiet.map { $0.waiting + $0.suppressed } ?? 0
         quietHours = plan.quiet.map {
-            Quiet(waiting: $0.waiting, lastEndAt: $0.lastEnd?.iso8601, leftOut: $0.suppressed)
+            Quiet(
+                waiting: $0.waiting, lastEndAt: $0.lastEnd?.iso8601, leftOut: $0.suppressed,
+                unknownZone: $0.unknownZone > 0 ? $0.unknownZone : nil)
         }
         localTime = definition.wall?.description
         waves = plan.waves.map(WaveEntry.init)

@@ -131,8 +131,10 @@ package struct QuietForecast: Hashable, Sendable {
     /// The devices that get their push after their quiet hours, the last of them at ``lastEnd``.
     package var waiting = 0
     package var lastEnd: Timestamp?
-    /// The devices that get nothing: the policy is `drop`, the push expires first, or the zone is unknown.
+    /// The devices that get nothing: the policy is `drop`, or the push expires first.
     package var suppressed = 0
+    /// The devices that get nothing because their zone is unknown, and the campaign leaves such devices out.
+    package var unknownZone = 0
 
     /// Returns `nil` for a campaign without quiet hours.
     init?(_ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?) {
@@ -147,7 +149,8 @@ package struct QuietForecast: Hashable, Sendable {
             case .quiet(let end) where quiet.policy == .defer && expiresAt.map { end < $0 } ?? true:
                 waiting += slice.count
                 lastEnd = max(end, lastEnd ?? end)
-            case .quiet, .zoneUnknown: suppressed += slice.count
+            case .quiet: suppressed += slice.count
+            case .zoneUnknown: unknownZone += slice.count
             }
         }
     }

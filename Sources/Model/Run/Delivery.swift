@@ -77,11 +77,11 @@ extension SuppressionReason {
 
     private var meaning: Meaning {
         switch self {
-        case .silentBudget, .frequencyCap, .quietHours: Meaning(isOnPurpose: true)
+        case .silentBudget, .frequencyCap, .quietHours, .unknownZone: Meaning(isOnPurpose: true)
         case .coalesced, .cancelled: Meaning(isOnPurpose: true, isSilent: true)
         case .holdout, .duplicateOfUser: Meaning(isOnPurpose: true, isFromTheStart: true)
         case .alertsNotAllowed, .wrongEnvironment, .tokenGone: Meaning(isFromTheStart: true)
-        case .expired, .payloadTooLarge, .late, .unknownZone: Meaning()
+        case .expired, .payloadTooLarge, .late: Meaning()
         }
     }
 }

@@ -93,7 +93,8 @@ package struct LeasePolicy {
         case .awake(let quietFrom): .send(until: quietFrom)
         case .quiet(let end) where quiet.policy == .defer && expiresAt.map { end < $0 } ?? true:
             .wait(until: end, for: .quietHours)
-        case .quiet, .zoneUnknown: .suppress(.quietHours)
+        case .quiet: .suppress(.quietHours)
+        case .zoneUnknown: .suppress(.unknownZone)
         }
     }
 

@@ -89,7 +89,9 @@ struct PlanText {
             "\(quiet.waiting.devices) wait for the end of their quiet hours, the last until \($0.shown)"
         }
         let suppressed = quiet.suppressed > 0 ? "\(quiet.suppressed.devices) get nothing" : nil
-        let parts = [waiting, suppressed].compactMap(\.self)
+        let unknown =
+            quiet.unknownZone > 0 ? "\(quiet.unknownZone.devices) get nothing, because their zone is unknown" : nil
+        let parts = [waiting, suppressed, unknown].compactMap(\.self)
         return parts.isEmpty ? "for no device at the start" : parts.joined(separator: "; ")
     }
 

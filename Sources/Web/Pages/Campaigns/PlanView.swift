@@ -44,7 +44,7 @@ struct PlanView: Sendable {
 
     var when: String
     var reach: String
-    /// The devices that do not get the push at once because of their quiet hours, as a sentence. `nil` if there are
+    /// The devices that do not get the push at once because of their clocks, as a sentence. `nil` if there are
     /// none.
     var quiet: String?
     /// The environments in words.
@@ -136,11 +136,13 @@ struct PlanView: Sendable {
     }
 
     private static func summary(_ quiet: PlanResult.Quiet, of reach: Int) -> String? {
-        let atOnce = reach - quiet.waiting - quiet.leftOut
+        let unknown = quiet.unknownZone ?? 0
+        let atOnce = reach - quiet.waiting - quiet.leftOut - unknown
         let last = quiet.lastEndAt.map { ", the last at \($0.shownTimeAndZone)" } ?? ""
         let parts = [
             quiet.waiting > 0 ? "\(quiet.waiting.grouped) after their quiet hours\(last)" : nil,
             quiet.leftOut > 0 ? "\(quiet.leftOut.grouped) not at all, because of their quiet hours" : nil,
+            unknown > 0 ? "\(unknown.grouped) not at all, because their time zone is unknown" : nil,
         ].compactMap(\.self)
         return parts.isEmpty ? nil : "\(atOnce.grouped) get it immediately; \(parts.joined(separator: "; "))."
     }
