@@ -7,6 +7,22 @@ import Testing
 
 /// What `fanfare approvals` prints.
 struct ApprovalTextTests {
+    private func stage(_ choices: String) throws -> WaitingStageResult {
+        try ResultJSON.value(
+            WaitingStageResult.self,
+            from: """
+                {"run": 4, "campaign": "c", "occurrence": "o", "stage": 4, "members": "the rest", "devices": 90,
+                 "reason": "it waits"\(choices)}
+                """)
+    }
+
+    @Test func `a stage that waits for the choice of a variant names the variants`() throws {
+        #expect(ApprovalText.text(try stage("")).contains("`fanfare approve 4 --stage 4` starts it"))
+        let choice = ApprovalText.text(try stage(#", "choices": ["long", "short"]"#))
+        #expect(choice.contains("`fanfare approve 4 --variant NAME` sends long or short to the rest"))
+        #expect(!choice.contains("--stage"))
+    }
+
     private func approval(_ more: String) throws -> ApprovalResult {
         try ResultJSON.value(
             ApprovalResult.self,

@@ -238,6 +238,11 @@ struct CampaignOperationsTests {
             let body = try ResultJSON.text(["text": past])
             let checked = try await scene.api("POST", "\(path)/validate", as: .admin, body: body)
             #expect(try checked.result(ValidationResult.self).problems.contains { $0.what.contains(words) })
+            // A page names no command of the terminal.
+            let problem = try #require(
+                try checked.result(ValidationResult.self).problems.first { $0.what.contains(words) })
+            let shown = FileEditor.Trouble(problem, in: nil).summary
+            #expect(shown.contains("start it with a plan on the campaign’s page"), "\(shown)")
             #expect(scene.text(of: "campaigns/morning.yaml") == nil)
             // Its file was in time.
             try scene.folder.write(past, to: "campaigns/morning.yaml")

@@ -116,6 +116,18 @@ struct PageTruthTests {
         }
     }
 
+    @Test func `a change that waits for release has its time in the visitor's zone`() async throws {
+        try await Self.with { scene in
+            let held = try await scene.api(
+                "PUT", "/campaigns/morning", as: .author, body: WebScene.scheduledText,
+                headers: ["If-None-Match": "*", "Content-Type": "application/yaml"])
+            #expect(held.status == 202, "\(held.text)")
+            let text = try await scene.page("/calendar", as: .author).text
+            #expect(text.contains("waits for release"))
+            #expect(text.firstMatch(of: /by author[^<]* at \d{4}-\d\d-\d\dT/) == nil, "\(text)")
+        }
+    }
+
     @Test func `times in messages are in the visitor's zone`() throws {
         let berlin = try #require(ViewerZone.named("Europe/Berlin"))
         ViewerZone.$current.withValue(berlin) {

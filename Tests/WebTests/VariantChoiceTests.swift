@@ -65,6 +65,12 @@ import Testing
             #expect(try await scene.api("POST", path, as: .approver, body: #"{"stage": 2}"#).status == 422)
             let lowest = try await scene.api("POST", path, as: .approver, body: "{\"stage\": \(Int.min)}")
             #expect(lowest.status == 422)
+            // A command with the number of the stage would not do.
+            let listed = try await scene.api("GET", "/approvals", as: .viewer)
+            #expect(listed.text.contains(/"choices" ?: ?\[\s*"long",\s*"short"\s*\]/), "\(listed.text)")
+            let resumed = try await scene.api("POST", "/runs/\(run)/resume", as: .sender)
+            let advice = "`fanfare approve \(run) --variant NAME` sends long or short"
+            #expect(resumed.status == 422 && resumed.text.contains(advice), "\(resumed.text)")
             let chosen = try await scene.api("POST", path, as: .approver, body: #"{"stage": 2, "variant": "long"}"#)
             #expect(chosen.status == 200)
             #expect(try await scene.store.stages(of: run)[0].decision?.variants?.variant == 0)

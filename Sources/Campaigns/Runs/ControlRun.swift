@@ -56,7 +56,15 @@ package struct ControlRun: Sendable {
             throw RunChanged(run: run.id)
         }
         try stopFile?.lift(of: run)
-        return try await change(run, to: .running, reason: reason, by: actor, isHeld)
+        do {
+            return try await change(run, to: .running, reason: reason, by: actor, isHeld)
+        } catch StoreError.awaitsApproval(let id) {
+            // The approval of a stage does not end the wait for the choice of a variant.
+            guard try await store.stages(of: id).contains(where: \.awaitsVariant) else {
+                throw StoreError.awaitsApproval(run: id)
+            }
+            throw try await unapproved(id, stage: nil, variant: nil)
+        }
     }
 
     /// Approves the stage that a run is paused for: a process that sends open runs continues the run.

@@ -131,7 +131,7 @@ package struct FollowRuns: Sendable {
         for run in try await runsAwaitingApproval() where sees(run.definition.campaign.topic) {
             let stages = try await inDetail(run).result.stages ?? []
             guard let stage = stages.first(where: { $0.openedAt == nil }) else { continue }
-            found.append(WaitingStageResult(run, stage))
+            found.append(WaitingStageResult(run, stage, among: stages))
         }
         return found
     }

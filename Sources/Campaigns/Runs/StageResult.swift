@@ -104,10 +104,14 @@ package struct WaitingStageResult: Codable, Hashable, Sendable {
     package var devices: Int
     /// Why the run waits, in words.
     package var reason: String
+    /// The variants of which a person must choose one for the rest; absent if there is nothing to choose.
+    package var choices: [String]?
 
-    init(_ run: Run, _ stage: StageResult) {
+    /// - Parameter stages: all stages of the run.
+    init(_ run: Run, _ stage: StageResult, among stages: [StageResult]) {
         (self.run, campaign, occurrence) = (run.id, run.campaign, run.occurrence)
         (self.stage, members, devices) = (stage.stage, stage.members, stage.devices)
         reason = run.stateReason ?? ""
+        choices = stages.lazy.compactMap(\.variants).first { $0.variant == nil }?.counts.map(\.name)
     }
 }

@@ -89,7 +89,7 @@ package struct ReportPage {
         campaign = report.campaign
         isTest = report.test
         state = report.state
-        stateReason = report.stateReason
+        stateReason = report.stateReason?.onPage
         facts = Self.facts(report)
         feedback = Self.facts(report.feedback)
         hasFeedback = !feedback.isEmpty

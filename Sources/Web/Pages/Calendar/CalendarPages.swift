@@ -31,7 +31,7 @@ struct CalendarPages: Sendable {
             wrong: problems.map { ($0.path as NSString).lastPathComponent })
         page.markStopped(by: request.frame.stops.compactMap { StopOrder.Scope($0.scope) })
         page.changes = try await cases.changes(for: caller).map {
-            .init(address: "/changes#change-\($0.id)", summary: $0.summary)
+            .init(address: "/changes#change-\($0.id)", summary: $0.summary.onPage)
         }
         return try request.page(.calendar, title: "Calendar", page)
     }
@@ -151,7 +151,7 @@ struct CalendarPage: Sendable {
         before = "/calendar?from=\(Self.date(CivilDay(number: first.number - weeks * 7)))&weeks=\(weeks)"
         after = "/calendar?from=\(Self.date(CivilDay(number: first.number + weeks * 7)))&weeks=\(weeks)"
         halted = schedule.halted.map {
-            Halted(run: $0.run, campaign: $0.campaign, reason: $0.stateReason ?? $0.halt ?? "")
+            Halted(run: $0.run, campaign: $0.campaign, reason: ($0.stateReason ?? $0.halt ?? "").onPage)
         }
         isTruncated = schedule.truncated ?? false
         self.wrong = wrong

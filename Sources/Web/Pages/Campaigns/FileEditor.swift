@@ -187,7 +187,7 @@ extension FileEditor.Trouble {
         let spot = problem.line > 0 ? "line \(problem.line), column \(problem.column)" : "the whole file"
         let file = (problem.path as NSString).lastPathComponent
         place = lines == nil ? "\(file), \(spot)" : spot
-        summary = problem.what + (problem.advice.isEmpty ? "" : "; \(problem.advice)")
+        summary = (problem.what + (problem.advice.isEmpty ? "" : "; \(problem.advice)")).onPage
         if let lines, lines.indices.contains(problem.line - 1) {
             excerpt = Excerpt(lines[problem.line - 1], column: problem.column)
         }

@@ -95,7 +95,7 @@ struct TemplatePages: Sendable {
         var page = TemplatePage(detail, readOnly: try editing.reason(.template, name))
         var shown = draft
         for change in try await cases.changes(for: caller) where change.kind == "template" && change.name == name {
-            page.changes.append(.init(address: "/changes#change-\(change.id)", summary: change.summary))
+            page.changes.append(.init(address: "/changes#change-\(change.id)", summary: change.summary.onPage))
             if shown == nil { shown = try await editing.ownText(of: change) }
         }
         if let shown {

@@ -196,9 +196,9 @@ enum ApprovalText {
             return "  \(verb) by \(signer) at \(signature.signedAt)\(until)\(reason)"
                 + (signature.fault.map { "; does not count: \($0)" } ?? "")
         }
+        if let next = approval.nextStep { lines.append("  \(next)") }
         return lines.joined(separator: "\n")
     }
-        if let next = approval.nextStep { lines.append("  \(next)") }
 
     static func text(_ detail: ApprovalDetailResult) -> String {
         let since =
@@ -227,12 +227,16 @@ enum ApprovalText {
         """
         \(stage.campaign)/\(stage.occurrence): stage \(stage.stage) of run \(stage.run) waits for approval
           \(stage.members), \(stage.devices.counted("device")): \(stage.reason)
-          `fanfare approve \(stage.run) --stage \(stage.stage)` starts it
+          \(step(stage))
         """
     }
 
-    static func head(_ approval: ApprovalResult) -> String {
-        approval.campaign + (approval.occurrence.map { "/\($0)" } ?? "") + ": \(state(approval))"
+    /// The command that starts the stage. If the run waits for the choice of a variant, the command names it.
+    private static func step(_ stage: WaitingStageResult) -> String {
+        guard let choices = stage.choices else {
+            return "`fanfare approve \(stage.run) --stage \(stage.stage)` starts it"
+        }
+        return "`fanfare approve \(stage.run) --variant NAME` sends \(choices.joined(separator: " or ")) to the rest"
     }
 
     static func head(_ approval: ApprovalResult) -> String {
