@@ -118,9 +118,9 @@ struct RunPage: Sendable {
         let corrections = try await cases.correcting.corrections(of: original)
         let recall = corrections.last { $0.definition.correction?.kind == .recall }
         guard recall == nil || CorrectRun.mayRecallAgain(after: corrections) else { return }
-        let whom =
-            "\((original.counts.accepted + original.counts.unknown).counted("device")) that got run \(original.id), the last "
-            + "devices first"
+        let devices = (original.counts.accepted + original.counts.unknown).counted("device")
+        let what = run.id == original.id ? "it" : "run \(original.id)"
+        let whom = "\(devices) that got \(what), the last devices first"
         let again = recall.map { recall in
             let shown = corrections.last { $0.id > recall.id }.map { "run \($0.id) has shown it again" }
             return "Run \(recall.id) was to remove the notification; \(shown ?? "it did not finish"). "
