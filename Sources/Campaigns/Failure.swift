@@ -120,7 +120,7 @@ extension StoreError {
             .invalidData
         case .accessTokenExists, .lastAdmin, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
-        case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
+        case .busy, .diskFull, .journalFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
             .outcomeUnknown, .inUse, .readOnlyFileSystem, .exhausted, .displaced:
             .tryAgain
         case .accessRefused, .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile, .moved, .moving, .arriving:

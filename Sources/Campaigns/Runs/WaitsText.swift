@@ -34,7 +34,7 @@ package struct WaitsText {
         let trouble =
             switch wait.reason {
             case .locked: "the store is locked by another program"
-            case .diskFull: "the store has no free disk space"
+            case .diskFull: "there is no free disk space for the store or for the journal beside it"
             case .failing: "the store's disk is failing, or its quota is used up"
             }
         return "\(trouble) (since \(text(wait.since))): responses are kept, nothing new is sent"

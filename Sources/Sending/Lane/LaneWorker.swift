@@ -32,9 +32,8 @@ struct LaneWorker: Sendable {
             let leasedMax = 2 * leaseMax
             let segment: JournalSegment?
             do {
-                segment = try await first.run.control.storeBackoff.insisting(clock) { try newSegment(leasedMax) }
+                segment = try await newSegment(leasedMax, for: first.run)
             } catch {
-                first.run.control.fail(error)
                 await first.run.release(first.lease)
                 continue
             }
@@ -57,12 +56,29 @@ struct LaneWorker: Sendable {
         }
     }
 
-    /// Returns a journal segment. Throws a full disk as a store error, so that the caller waits as for a full store.
+    /// Returns a journal segment. If the disk is full, waits as for a full store until the run is to stop. On a store
+    /// that machines share, the run stops instead, because other machines may continue it.
+    private func newSegment(_ entries: Int, for run: RunInProgress) async throws -> JournalSegment? {
+        let control = run.control
+        do {
+            return try await control.storeBackoff.insisting(
+                clock, while: { !run.store.isShared && control.decision.reason == nil }
+            ) { try newSegment(entries) }
+        } catch let error as StoreError where error.isPassing {
+            control.stop(.unreachable("\(error)"))
+            throw error
+        } catch {
+            control.fail(error)
+            throw error
+        }
+    }
+
+    /// Throws a full disk as a store error.
     private func newSegment(_ entries: Int) throws -> JournalSegment? {
         do {
             return try journal?.segment(entries: entries)
         } catch  where error.isDiskFull {
-            throw StoreError.diskFull(path: error.path)
+            throw StoreError.journalFull(path: error.path)
         }
     }
 

@@ -91,7 +91,7 @@ package struct StoreWait: Hashable, Sendable {
         self.since = since
         reason =
             switch error {
-            case .diskFull: .diskFull
+            case .diskFull, .journalFull: .diskFull
             case .inputOutput, .readOnlyFileSystem: .failing
             default: .locked
             }

@@ -21,6 +21,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case noFolder(path: String)
     case cannotOpen(path: String, reason: String)
     case diskFull(path: String)
+    /// No space for a sender's journal, whose file is at `path`.
+    case journalFull(path: String)
     case readOnly(path: String)
     /// Its file system is mounted read-only. The same command works after a person mounts it for writing.
     case readOnlyFileSystem(path: String)
@@ -111,8 +113,8 @@ extension StoreError {
         switch self {
         // An input or output error may pass, because an exhausted quota looks like one. A sender that waits loses no
         // responses: they are in its journal.
-        case .busy, .diskFull, .inputOutput, .changedMeanwhile, .unreachable, .outcomeUnknown, .readOnlyFileSystem,
-            .exhausted:
+        case .busy, .diskFull, .journalFull, .inputOutput, .changedMeanwhile, .unreachable, .outcomeUnknown,
+            .readOnlyFileSystem, .exhausted:
             true
         default: false
         }
@@ -191,6 +193,10 @@ extension StoreError: CustomStringConvertible {
         case .diskFull(let path):
             "no free space for the store \(path)" + (DiskSpace(around: path).map { ": \($0.summary)" } ?? "")
                 + "; free disk space there first, then run the same command again"
+        case .journalFull(let path):
+            "no free space for the journal of requests \(path)"
+                + (DiskSpace(around: path).map { ": \($0.summary)" } ?? "")
+                + "; free disk space there, then sending continues"
         case .readOnly(let path):
             "the store \(path) cannot be written to; check the owner and permissions of the file and its folder"
         case .readOnlyFileSystem(let path):
