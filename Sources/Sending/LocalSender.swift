@@ -107,7 +107,10 @@ package final class LocalSender: Sendable {
     }
 
     /// Recovers the runs of dead processes and their deliveries in flight.
-    package func recoverAbandoned() async throws -> [AbandonedRun] { try await recovery.recoverAbandoned() }
+    /// On a store of one machine, only a cancelled run: this process may claim any other run meanwhile.
+    package func recoverAbandoned() async throws -> [AbandonedRun] {
+        try await recovery.recoverAbandoned(isOnlyCancelled: !store.isShared)
+    }
 
     /// Leaves a run on which this process is recorded, and recovers its deliveries in flight. The caller makes sure
     /// that this process does not execute the run.

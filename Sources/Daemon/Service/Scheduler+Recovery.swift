@@ -10,12 +10,11 @@ extension Scheduler {
     func recover() async throws {
         try await supervisor.keep(.recovery) {
             while !Task.isCancelled {
-                await clock.sleep(Self.recoverInterval)
+                await clock.sleep(intervals.recoverEvery)
                 guard !Task.isCancelled else { return }
-                if store.isShared {
-                    for found in try await senders.recoverAbandoned() { report(found.run, found.recovered) }
-                }
+                // First, because an error of another process's run must not delay it.
                 try await leaveRunsNotInHand()
+                for found in try await senders.recoverAbandoned() { report(found.run, found.recovered) }
             }
         }
     }

@@ -44,6 +44,8 @@ package struct Scheduler: Sendable {
         /// The time between two checks for runs that other processes created.
         package var lookEvery: Duration = .milliseconds(500)
         package var heartbeatEvery: Duration = .seconds(3)
+        /// The time between two checks for runs that no sender continues.
+        package var recoverEvery: Duration = .seconds(5)
         /// The maximum time between two reads of the wall clock, because the clock may be set meanwhile.
         package var sleepMax: Duration = .seconds(20)
         /// The first pause before a run that could not be carried out is tried again.
@@ -55,7 +57,6 @@ package struct Scheduler: Sendable {
 
     /// The time between two attempts to become the coordinator.
     private static let postInterval: Duration = .seconds(1)
-    static let recoverInterval: Duration = .seconds(5)
     /// The time between two checks whether waiting occurrences have been approved.
     static let approvalInterval: Duration = .seconds(2)
     /// The time after which the daemon counts as hung. It exceeds the store's busy time, because a slow store is no

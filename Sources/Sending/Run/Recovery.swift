@@ -77,13 +77,17 @@ package struct Recovery: Sendable {
     /// Leaves a run for a sender that is recorded there but does not work on it. The caller makes sure of that.
     ///
     /// A sender is in this position if the store was unavailable when it stopped working on the run, or lost the
-    /// response to its claim. While the sender is alive, no other process ends the run.
+    /// response to its claim. While the sender is alive, no other process ends the run. The run keeps its last
+    /// heartbeat, from which its lateness counts.
     func leave(_ run: Run, as sender: Actor) async throws -> RecoveryCounts {
+        let now = clock.now()
         let counts = try await recover(run, heldBy: sender.name, leftBy: [sender.name])
-        if run.owner == sender.name {
-            try await store.release(run.id, by: sender, state: .running, reason: nil, now: clock.now())
+        if run.owner != sender.name {
+            try await store.leave(run.id, by: sender, now: now)
+        } else if run.state == .cancelled {
+            try await store.release(run.id, by: sender, state: .running, reason: nil, now: now)
         } else {
-            try await store.leave(run.id, by: sender, now: clock.now())
+            _ = try await store.abandon(run.id, of: sender.name, now: now)
         }
         return counts
     }
@@ -152,9 +156,12 @@ package struct Recovery: Sendable {
 
     /// Recovers and releases every run whose owner is dead. Commands that send, pause, resume or cancel call this
     /// first. Commands that only read do not call it.
-    package func recoverAbandoned() async throws -> [AbandonedRun] {
+    ///
+    /// - Parameter isOnlyCancelled: whether to leave other runs alone, because this process may claim one of them
+    ///   meanwhile.
+    package func recoverAbandoned(isOnlyCancelled: Bool = false) async throws -> [AbandonedRun] {
         var abandoned: [AbandonedRun] = []
-        for run in try await store.abandonedRuns() {
+        for run in try await store.abandonedRuns() where !isOnlyCancelled || run.state == .cancelled {
             guard let owner = run.owner else {
                 _ = try await store.abandon(run.id, of: nil, now: clock.now())
                 continue
