@@ -11,6 +11,8 @@ final class InMemoryRunLog: RunLog, AuditLog {
 
     private let state = Mutex(State())
 
+    func restoreGap() async throws -> RestoreGap? { nil }
+
     func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
         notes: [EventNote], files: [String: String], volume: VolumeRequest?, limits: ReachLimits?

@@ -115,6 +115,7 @@ import WebClient
         var intervals = Scheduler.DaemonIntervals()
         intervals.lookEvery = .seconds(86_400)
         intervals.heartbeatEvery = .seconds(86_400)
+        intervals.recoverEvery = .seconds(86_400)
         intervals.sleepMax = .seconds(400 * 86_400)
         let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
         let senders = LocalSender(

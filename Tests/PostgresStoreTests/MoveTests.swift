@@ -114,9 +114,12 @@ struct MoveTests {
             let there = try await PostgresDatabase.open(url: url, access: .departing)
             #expect(try await StoreFacts.faults(of: there) == [])
             #expect(try await there.highestNumbers() == old.highestNumbers())
+            let gap = try #require(try await old.restoreGap())
+            #expect(try await there.restoreGap() == gap)
             let back = try place.sqlite("back", .arriving)
             try await move(there, back)
             #expect(try await StoreFacts.faults(of: back) == [])
+            #expect(try await back.restoreGap() == gap)
             for store in [old, back] { try store.close() }
             try there.close()
         }

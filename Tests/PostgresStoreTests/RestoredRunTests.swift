@@ -29,4 +29,36 @@ struct RestoredRunTests {
         #expect(try await store.approveStage(of: run, stage: 1, variant: nil, by: "eve", now: noon))
         #expect(try await store.leaseStaged(run).deliveries.count > 100)
     }
+
+    @Test func `a silent and a capped push wait until their window holds nothing of the lost time`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let store = try await PostgresDatabase.open(url: cluster.url(try await cluster.makeDatabase()), time: .caller)
+        defer { try? store.close() }
+        _ = try await store.importDevices([try record(1)], now: noon)
+        let gap = RestoreGap(madeAt: noon - .seconds(60), restoredAt: noon)
+        try await store.transaction(.durable) { db in try StoredFact.set(RestoreGap.key, gap, db) }
+        #expect(try await store.restoreGap() == gap)
+        let capped = try await store.startRun(try definition("capped"))
+        let silent = try await store.startRun(try definition("silent", pushType: .background))
+        let free = noon + .seconds(3600)
+        for run in [capped, silent] {
+            func sent(at now: Timestamp) async throws -> Lease {
+                var request = LeaseRequest(run: run, environment: .production, limit: 10, now: now, owner: "a")
+                if run == silent {
+                    request.silentBudget = Configuration.SilentBudget(limit: 2, window: .seconds(3600))
+                } else {
+                    request.caps = CapRequest(
+                        rule: CapRule(
+                            topic: wendercast, pushClass: FrequencyCap.usualClass,
+                            caps: [FrequencyCap(limit: 1, window: .seconds(3600))]),
+                        latest: Expiry(plannedAt: noon, after: .seconds(86_400)))
+                }
+                return try await store.lease(request)
+            }
+            let early = try await sent(at: noon + .seconds(1))
+            #expect(early.deliveries.isEmpty && early.nextDue == free, "\(early)")
+            #expect(try await sent(at: free - .milliseconds(1)).deliveries.isEmpty)
+            #expect(try await sent(at: free).deliveries.count == 1)
+        }
+    }
 }

@@ -65,7 +65,7 @@ struct `Short reads on a server` {
         ("unreadableRuns", { _ = try await $0.unreadableRuns() }),
         ("tokenNames", { _ = try await $0.tokenNames(of: [1, 2]) }),
         ("abandonedRuns", { _ = try await $0.abandonedRuns() }),
-        ("runs", { _ = try await $0.runs(of: "a") }),
+        ("runs", { _ = try await $0.runs(of: "a") }), ("restoreGap", { _ = try await $0.restoreGap() }),
         ("ownersOnRecord", { _ = try await $0.ownersOnRecord() }),
         ("remaining", { _ = try await $0.claim(1, by: "a", now: noon) }), ("holds", { _ = try await $0.holds(of: 1) }),
         ("waits", { _ = try await $0.waits(of: 1, now: noon) }), ("stages", { _ = try await $0.stages(of: 1) }),

@@ -22,7 +22,7 @@ package struct MoveStore: Sendable {
         package var rows: Int
     }
 
-    private let old: any StoreTransfer & RunOwnership & AuditLog & DaemonLog & StopLog & FeedbackLog
+    private let old: any StoreTransfer & RunLog & RunOwnership & AuditLog & DaemonLog & StopLog & FeedbackLog
     private let new: any StoreTransfer & StoreUpkeep & StopLog
     private let mover: String?
     private let stopsByFile: @Sendable () -> StopOrders
@@ -64,8 +64,9 @@ package struct MoveStore: Sendable {
             try await copy(move, progress)
             let proofs = try await prove(progress)
             let stops = try await stopsToCarry()
+            let gap = try await old.restoreGap()
             try await old.endDeparture(move, at: now())
-            try await new.endArrival(try await old.highestNumbers(), proofs: proofs, stops: stops, at: now())
+            try await new.endArrival(try await old.highestNumbers(), proofs: proofs, stops: stops, gap: gap, at: now())
             try await carryLateStops(behind: stops, by: actor)
         }
         guard let arrival = try await new.arrival() else { throw other(move) }

@@ -14,7 +14,8 @@ struct CapLedger {
     /// Reads what the caps allow for these candidates. The lease then adds its reservations to the result. Until the
     /// transaction ends, no other transaction reserves for them.
     func open(
-        _ request: CapRequest, _ candidates: [LeaseCandidate], run: Int64, at now: Timestamp, after steps: [ClockStep]
+        _ request: CapRequest, _ candidates: [LeaseCandidate], run: Int64, at now: Timestamp, after steps: [ClockStep],
+        gap: RestoreGap?
     ) throws -> CapLease {
         var classes = try db.capClasses()
         if classes[request.rule.code] == nil {
@@ -26,7 +27,7 @@ struct CapLedger {
         }
         var usage = CapUsage()
         let moment = try hold(keys, into: &usage, at: now)
-        let policy = CapPolicy(request, classes: classes, at: moment, after: steps)
+        let policy = CapPolicy(request, classes: classes, at: moment, after: steps, gap: gap)
         return CapLease(request, policy, usage, run: run, at: moment)
     }
 

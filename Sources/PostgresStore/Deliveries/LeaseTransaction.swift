@@ -130,18 +130,20 @@ struct LeaseTransaction {
     ) throws -> LeaseDecisions {
         let devices = (due + fresh).map(\.delivery.device)
         var standing: SilentLedger.Standing?
+        let hasLimits = request.silentBudget != nil || request.caps != nil
+        let gap: RestoreGap? = hasLimits ? try StoredFact.value(RestoreGap.key, db) : nil
         if let budget = request.silentBudget, !devices.isEmpty {
             let found = try SilentLedger(db).standing(of: devices, at: request.now, budget, after: steps)
             request.now = found.moment
             standing = found
         }
         let caps = try request.caps.map { asked in
-            try CapLedger(db).open(asked, due + fresh, run: request.run, at: request.now, after: steps)
+            try CapLedger(db).open(asked, due + fresh, run: request.run, at: request.now, after: steps, gap: gap)
         }
         if let caps { request.now = caps.now }
         let lost = caps == nil ? [] : try CapLedger(db).lost(devices)
         let coalescing = Coalescing(db, run: request.run, candidates: devices, now: request.now)
-        var policy = LeasePolicy(request, after: steps)
+        var policy = LeasePolicy(request, after: steps, gap: gap)
         var decisions = LeaseDecisions(standing: standing)
         // A pace limits the deliveries that are sent, not those that turn out to be unsendable.
         for (candidate, isFresh) in due.map({ ($0, false) }) + fresh.map({ ($0, true) }) {

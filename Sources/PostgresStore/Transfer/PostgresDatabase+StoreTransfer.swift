@@ -153,7 +153,7 @@ extension PostgresDatabase {
     }
 
     package func endArrival(
-        _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, at now: Timestamp
+        _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, gap: RestoreGap?, at now: Timestamp
     ) async throws {
         guard let arrival = try await arrival(), arrival.move.endedAt == nil else { return }
         try await readyRuns()
@@ -169,6 +169,7 @@ extension PostgresDatabase {
             arrival.move.endedAt = now
             arrival.proofs = proofs
             try StopRecord.write(stops, db)
+            if let gap { try StoredFact.set(RestoreGap.key, gap, db) }
             try StoredFact.set(MoveRecord.arrived, arrival, db)
             try StoredFact.remove(MoveRecord.arrival, db)
         }

@@ -2,6 +2,10 @@ package import Model
 package import Store
 
 extension RelationalStore {
+    package func restoreGap() async throws -> RestoreGap? {
+        try await snapshot(.short) { try StoredFact.value(RestoreGap.key, $0) }
+    }
+
     package func run(_ id: Int64) async throws -> Run? { try await snapshot(.short) { db in try RunRow.find(db, id) } }
 
     package func run(campaign: String, occurrence: String) async throws -> Run? {

@@ -118,7 +118,7 @@ extension SQLiteFileStore {
     }
 
     package func endArrival(
-        _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, at now: Timestamp
+        _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, gap: RestoreGap?, at now: Timestamp
     ) async throws {
         try await writeDurably(isOfMove: true) { db in
             guard var arrival = try MoveMarks.arrival(db), arrival.move.endedAt == nil else { return }
@@ -132,6 +132,7 @@ extension SQLiteFileStore {
             arrival.move.endedAt = now
             arrival.proofs = proofs
             try StopRecord.write(stops, db)
+            if let gap { try StoredFact.set(RestoreGap.key, gap, db) }
             try StoredFact.set(MoveRecord.arrived, arrival, db)
             try StoredFact.remove(MoveRecord.arrival, db)
         }

@@ -1,7 +1,7 @@
 import GRDB
 import Model
 import RelationalStore
-package import Store
+import Store
 
 /// The mark that distinguishes a copy from the store that was copied.
 enum BackupMarks {
@@ -83,8 +83,4 @@ enum BackupMarks {
                 arguments: ["table": table, "number": (given ?? 0) + gap.leap(of: table)])
         }
     }
-}
-
-extension SQLiteFileStore {
-    package func restoreGap() async throws -> RestoreGap? { try await read(.short) { try BackupMarks.gap($0) } }
 }

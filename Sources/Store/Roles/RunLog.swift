@@ -74,7 +74,8 @@ package protocol RunLog: Sendable {
     /// Returns the occurrences among these that have a run, whatever its outcome.
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String>
 
-    /// Returns the time that the store knows nothing about; `nil` if it was never restored from a backup.
+    /// Returns the time that the store knows nothing about; `nil` if neither it nor the store that it was moved from
+    /// was ever restored from a backup.
     func restoreGap() async throws -> RestoreGap?
 
     /// Returns the runs that wait for a sender and have no living owner: created, interrupted, or paused with a halt
@@ -132,8 +133,6 @@ package protocol RunLog: Sendable {
 }
 
 extension RunLog {
-    package func restoreGap() async throws -> RestoreGap? { nil }
-
     /// Approves a stage that waits for no choice of a variant.
     package func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool {
         try await approveStage(of: run, stage: stage, variant: nil, by: actor, now: now)

@@ -55,8 +55,9 @@ package protocol StoreTransfer: DeliveryQueue {
     func highestNumbers() async throws -> [String: Int64]
 
     /// Completes the new store and opens it for use. Later numbers continue after `numbers`, and `stops` are in force.
+    /// `gap` is the time that the old store knows nothing about.
     func endArrival(
-        _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, at now: Timestamp
+        _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, gap: RestoreGap?, at now: Timestamp
     ) async throws
 }
 
