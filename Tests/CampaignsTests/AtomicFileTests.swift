@@ -22,7 +22,9 @@ struct AtomicFileTests {
         }
         var pairs: Set<[String]> = []
         while pairs.count < 20 {
-            let pair = try AtomicFile.reading { try paths.map { try String(contentsOfFile: $0, encoding: .utf8) } }
+            let pair = try AtomicFile.reading([folder.path]) {
+                try paths.map { try String(contentsOfFile: $0, encoding: .utf8) }
+            }
             pairs.insert(pair)
             if pair[0] == "200" { break }
         }
@@ -70,5 +72,79 @@ struct AtomicFileTests {
         #expect(found?.path == new)
         #expect(try folder.read("old.yaml") == "old")
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["old.yaml"])
+    }
+
+    /// The texts `old` and `new` become `a`. The first is in place, and the process has exited.
+    private static func interrupted(_ folder: TemporaryDirectory) throws {
+        try folder.write("old", to: "old.yaml")
+        let texts = [
+            AtomicFile.Replacement(
+                path: folder.file("old.yaml"), text: "a", expected: try AtomicFile.entry(at: folder.file("old.yaml"))),
+            .init(path: folder.file("new.yaml"), text: "a", expected: .nothing),
+        ]
+        let staged = texts.map { AtomicFile.Staged($0) }
+        try AtomicFile.begin(staged)
+        #expect(staged[0].replace())
+        #expect(try folder.read("old.yaml") == "a")
+        #expect(!FileManager.default.fileExists(atPath: texts[1].path))
+    }
+
+    @Test func `the next reader finishes a save that a crash interrupted`() throws {
+        let folder = try TemporaryDirectory()
+        try Self.interrupted(folder)
+        let texts = try AtomicFile.reading([folder.path]) {
+            try ["old.yaml", "new.yaml"].map { try String(contentsOfFile: folder.file($0), encoding: .utf8) }
+        }
+        #expect(texts == ["a", "a"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["new.yaml", "old.yaml"])
+    }
+
+    @Test func `the next writer finishes a save that a crash interrupted`() throws {
+        let folder = try TemporaryDirectory()
+        try Self.interrupted(folder)
+        #expect(try AtomicFile.write("b", to: folder.file("other.yaml"), expecting: .nothing) == nil)
+        #expect(try folder.read("new.yaml") == "a")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 3)
+    }
+
+    @Test func `an interrupted save is taken back if a file has changed since`() throws {
+        let folder = try TemporaryDirectory()
+        try Self.interrupted(folder)
+        try folder.write("theirs", to: "new.yaml")
+        try AtomicFile.reading([folder.path]) {}
+        #expect(try folder.read("old.yaml") == "old" && folder.read("new.yaml") == "theirs")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 2)
+    }
+
+    @Test func `a record that names another folder moves nothing`() throws {
+        let (folder, other) = (try TemporaryDirectory(), try TemporaryDirectory())
+        try Self.interrupted(other)
+        let record = SaveIntent.path(in: other.path)
+        try FileManager.default.moveItem(atPath: record, toPath: SaveIntent.path(in: folder.path))
+        #expect(throws: Failure.self) { try AtomicFile.reading([folder.path]) {} }
+        #expect(try other.read("old.yaml") == "a")
+        #expect(!FileManager.default.fileExists(atPath: other.file("new.yaml")))
+    }
+
+    @Test func `the drafts of a crashed writer go with the next write`() throws {
+        let folder = try TemporaryDirectory()
+        for name in [".a.yaml.17.tmp", ".a.txt.17.tmp", ".a.yaml.tmp"] { try folder.write("x", to: name) }
+        #expect(try AtomicFile.write("b", to: folder.file("b.yaml"), expecting: .nothing) == nil)
+        let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(left == [".a.txt.17.tmp", ".a.yaml.tmp", "b.yaml"])
+    }
+
+    /// A lock of another open file has the effect of another process.
+    @Test func `another process that writes keeps readers and writers away`() throws {
+        let folder = try TemporaryDirectory()
+        try Self.interrupted(folder)
+        let theirs = FolderLock([folder.path, folder.path + "/."], .exclusive)
+        #expect(theirs.isHeld)
+        #expect(throws: Failure.self) { try AtomicFile.reading([folder.path]) {} }
+        #expect(throws: Failure.self) { try AtomicFile.write("b", to: folder.file("b.yaml"), expecting: .nothing) }
+        #expect(!FileManager.default.fileExists(atPath: folder.file("new.yaml")))
+        theirs.release()
+        try AtomicFile.reading([folder.path]) {}
+        #expect(try folder.read("new.yaml") == "a")
     }
 }

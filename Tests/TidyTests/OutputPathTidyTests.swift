@@ -8,6 +8,7 @@ struct OutputPathTidyTests {
     /// demo's and the tests' folders, the keys that the configuration names, and uploaded files of devices.
     private static let own: Set<String> = [
         "SQLiteFileStore+StoreUpkeep.swift", "StoreRestoration.swift", "Schema.swift", "AtomicFile.swift",
+        "SaveIntent.swift",
         "StopFile.swift", "SenderFolder.swift", "LockFile.swift", "PushJournal.swift", "SimulatorRegistry.swift",
         "Settings.swift",
         "InstallCommand.swift",

@@ -67,21 +67,23 @@ package struct CampaignCatalogue {
         }
         folder = campaigns
         usualFeedback = configuration.usualFeedback
-        var read: [String] = []
         var current: [String: Entry] = [:]
-        for path in paths {
-            if let known = entries[path], hasSameFeedback, known.isCurrent {
-                current[path] = known
-            } else {
-                read.append(path)
-                // Nothing may start from a campaign of one save and a template of another.
-                current[path] = AtomicFile.reading {
-                    Self.entry(path, configuration, before: entries[path]?.ready)
-                }
-            }
+        for path in paths { current[path] = entries[path] }
+        let changed = paths.filter { !(hasSameFeedback && entries[$0]?.isCurrent == true) }
+        // Nothing may start from a campaign of one save and a template of another. While a save is not finished, the
+        // earlier campaigns stay in force.
+        guard !changed.isEmpty,
+            let read = try? AtomicFile.reading(
+                [campaigns, configuration.templates],
+                {
+                    changed.map { ($0, Self.entry($0, configuration, before: entries[$0]?.ready)) }
+                })
+        else {
+            entries = current
+            return []
         }
-        entries = current
-        return read
+        entries = current.merging(read) { $1 }
+        return changed
     }
 
     private func lost(_ folder: String, _ what: String, _ remedy: String) -> Problem {

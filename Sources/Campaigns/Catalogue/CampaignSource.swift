@@ -21,7 +21,8 @@ package struct CampaignSource {
     static func load(
         path: String, _ configuration: Configuration, drafts: [String: String] = [:]
     ) throws -> CampaignSource {
-        let checked = AtomicFile.reading {
+        let folder = (path as NSString).deletingLastPathComponent
+        let checked = try AtomicFile.reading([folder.isEmpty ? "." : folder, configuration.templates]) {
             CampaignCheck.check(
                 path: path, templatesFolder: configuration.templates, usualFeedback: configuration.usualFeedback,
                 drafts: drafts)

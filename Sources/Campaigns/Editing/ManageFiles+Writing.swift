@@ -47,6 +47,7 @@ extension ManageFiles {
         _ texts: [NewText], mayStart: Bool, by actor: Actor, now: Timestamp
     ) async throws -> [WrittenFileResult] {
         try requireEditing()
+        try finishSaves()
         let paths = try texts.map { try pathOrNew($0.kind, $0.name) }
         for (text, path) in zip(texts, paths) {
             try Self.requireSize(text.text, path)
@@ -76,14 +77,20 @@ extension ManageFiles {
                 detail: "\(text.kind.rawValue) \(text.name), \(text.text.utf8.count.grouped) bytes",
                 files: [FileHash.absolute(result.path): result.etag], now: now)
         }
-        if let other = try AtomicFile.write(Self.templatesFirst(files, texts.map(\.kind))) {
+        if let other = try AtomicFile.write(Self.templatesFirst(files, texts.map(\.kind)), in: folders) {
             throw Self.refusal(other.found, other.expected, other.path)
         }
         return results
     }
 
-    /// Returns the files in the order in which they are written. A crash between two of them leaves new templates for
-    /// an old campaign, never a new campaign with the beginning of a template.
+    /// The folders of which readers read files together.
+    var folders: [String] { [configuration.campaigns, configuration.templates] }
+
+    /// Finishes a save of several files that a crash interrupted.
+    func finishSaves() throws { try AtomicFile.reading(folders) {} }
+
+    /// Returns the files in the order in which they are written. A reader without ``AtomicFile`` that reads in between
+    /// sees new templates with an old campaign, never a new campaign with an old template.
     static func templatesFirst(_ files: [AtomicFile.Replacement], _ kinds: [Kind]) -> [AtomicFile.Replacement] {
         let files = zip(files, kinds)
         return files.filter { $1 == .template }.map(\.0) + files.filter { $1 == .campaign }.map(\.0)
