@@ -28,7 +28,7 @@ struct FilledStore {
         let change = PendingChange(
             kind: "campaign", name: "spring", text: "campaign: spring\n", hash: "0", base: nil, author: "anna",
             askedAt: noon)
-        _ = try await store.holdChange(change, insteadOf: nil, most: 9, detail: "campaign spring")
+        _ = try await store.holdChanges([TextToHold(change: change, known: nil, detail: "campaign spring")], most: 9)
         _ = try await store.savePlan(
             SavedPlan(
                 file: "spring", occurrence: "the-reef", isScheduled: false, token: nil, digest: "d",

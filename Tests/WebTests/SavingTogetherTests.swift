@@ -47,7 +47,7 @@ struct SavingTogetherTests {
             #expect(page.text.contains("Belongs to change \(template.id)"))
             #expect(page.text.contains("Belongs to change \(campaign.id)"))
 
-            let rejected = try await scene.api("POST", "/changes/\(template.id)/reject", as: .sender, body: "{}")
+            let rejected = try await scene.end(template.id, "reject")
             #expect(rejected.status == 200, "\(rejected.text)")
             #expect(try await scene.webConsole.cases.files.changes().isEmpty)
 
@@ -57,7 +57,7 @@ struct SavingTogetherTests {
                 #expect(try await ComposerTests.post(scene, form, fields, as: .author).status == 303)
                 let change = try #require(
                     try await scene.webConsole.cases.files.changes().first { $0.kind == first })
-                let released = try await scene.api("POST", "/changes/\(change.id)/release", as: .sender)
+                let released = try await scene.end(change.id, "release")
                 #expect(released.status == 200, "\(released.text)")
                 #expect(scene.text(of: "templates/new-podcast.yaml")?.contains(first) == true)
                 #expect(scene.text(of: "campaigns/new-podcast.yaml")?.contains("2099-12-01") == true)
@@ -75,7 +75,7 @@ struct SavingTogetherTests {
             try scene.folder.write(theirs, to: "templates/new-podcast.yaml")
             let changes = try await scene.webConsole.cases.files.changes()
             for change in changes {
-                let released = try await scene.api("POST", "/changes/\(change.id)/release", as: .sender)
+                let released = try await scene.end(change.id, "release")
                 #expect(released.status == 409, "\(released.text)")
             }
             #expect(scene.text(of: "campaigns/new-podcast.yaml") == ComposerTests.commented)

@@ -32,9 +32,13 @@ extension ManageFiles {
             let known = waiting.first { $0.kind == text.kind.rawValue && $0.name == text.name }
             holdings.append(try await holding(text, insteadOf: known, drafts, by: actor, now: now))
         }
-        var results: [WrittenFileResult] = []
-        for holding in holdings { results.append(try await hold(holding, by: actor, now: now)) }
-        return results
+        let held = try await hold(holdings, by: actor)
+        return zip(holdings, held).map { holding, held in
+            WrittenFileResult(
+                name: holding.change.name, path: holding.path, etag: holding.change.hash,
+                isNew: held != nil && holding.change.base == nil, warnings: holding.warnings.map { .init($0) },
+                held: held?.id)
+        }
     }
 
     private func holding(
@@ -62,55 +66,74 @@ extension ManageFiles {
         return holding
     }
 
-    private func hold(_ holding: Holding, by actor: Actor, now: Timestamp) async throws -> WrittenFileResult {
-        let change = holding.change
-        if holding.isWithdrawn {
-            if let waiting = holding.waiting {
-                let summary = "\(change.kind) \(change.name), withdrawn"
-                _ = try await store.endChange(waiting.id, .changeRejected, by: actor, detail: summary, now: now)
-            }
-            return WrittenFileResult(
-                name: change.name, path: holding.path, etag: change.hash, isNew: false, warnings: [])
+    /// Stores all texts of a save, or none. Returns the waiting changes, with `nil` for each withdrawn text.
+    private func hold(_ holdings: [Holding], by actor: Actor) async throws -> [PendingChange?] {
+        let texts = holdings.map { holding in
+            TextToHold(
+                change: holding.change, known: holding.waiting?.id,
+                detail: holding.isWithdrawn
+                    ? "\(holding.change.kind) \(holding.change.name), withdrawn" : holding.change.summary,
+                withdraws: holding.isWithdrawn)
         }
-        let result = try await store.holdChange(
-            change, insteadOf: holding.waiting?.id, most: Self.changesMax, detail: change.summary)
-        switch result {
-        case .held(let held):
-            return WrittenFileResult(
-                name: change.name, path: holding.path, etag: held.hash, isNew: change.base == nil,
-                warnings: holding.warnings.map { .init($0) }, held: held.id)
-        case .changedMeanwhile:
+        switch try await store.holdChanges(texts, most: Self.changesMax) {
+        case .held(let held): return held
+        case .changedMeanwhile(let index):
+            let holding = holdings[index]
             throw FileRefusal.changedMeanwhile(file: holding.path, etag: holding.waiting?.hash ?? "")
         case .tooMany:
             throw Failure(
                 .refused,
-                "\(Self.changesMax) changes already wait for release; release or reject some (`fanfare changes`)"
-            )
+                "\(Self.changesMax) changes may wait for release, and this save would exceed that; release or reject some "
+                    + "(`fanfare changes`)")
         }
     }
 
     /// Lists the waiting changes, oldest first.
     package func changes() async throws -> [ChangeResult] {
-        let waiting = try await store.pendingChanges()
-        let names = try await changesToCome()
-        return try waiting.map { try ChangeResult($0, with: Self.together($0, waiting, names), self) }
+        // The lists of a user who may not write to the folder show the files as they are.
+        try? finishSaves()
+        let groups = try await releaseGroups()
+        return try groups.waiting.map { try ChangeResult($0, with: groups.others(of: $0.id), self) }
     }
 
     package func change(_ id: Int64) async throws -> ChangeDetailResult {
         let change = try await pending(id)
-        let live = try? path(kind(of: change), change.name)
+        let others = try await releaseGroups().others(of: id)
+        return detail(try ChangeResult(change, with: others, self), text: change.text, texts: ([change] + others).texts)
+    }
+
+    /// Returns a listed change with its text; `nil` if it no longer waits.
+    ///
+    /// - Parameter listed: the list that the change is from.
+    package func detail(_ change: ChangeResult, of listed: [ChangeResult]) async throws -> ChangeDetailResult? {
+        guard let text = try await store.pendingChange(change.id)?.text else { return nil }
+        let others = Set(change.together ?? [])
+        let texts = listed.filter { $0.id == change.id || others.contains($0.id) }
+        return detail(change, text: text, texts: texts.map { ChangeText(id: $0.id, etag: $0.etag) })
+    }
+
+    private func detail(_ change: ChangeResult, text: String, texts: [ChangeText]) -> ChangeDetailResult {
+        let live = Kind(rawValue: change.kind).flatMap { try? path($0, change.name) }
         return ChangeDetailResult(
-            change: try ChangeResult(change, with: try await together(change), self), text: change.text,
-            current: live.flatMap { Self.text(of: $0).text })
+            change: change, text: text, current: live.flatMap { Self.text(of: $0).text },
+            texts: texts.sorted { $0.id < $1.id })
     }
 
     /// Replaces a file's text with the waiting text, and with it the texts that belong to it, if no file has changed
     /// since its author saw it. Otherwise replaces none.
-    package func release(_ id: Int64, by actor: Actor, now: Timestamp) async throws -> ChangeResult {
+    ///
+    /// - Parameter seen: the texts that the releaser has seen. The release writes exactly these. `nil` releases only a
+    ///   change to which no other belongs.
+    package func release(
+        _ id: Int64, seen: [ChangeText]?, by actor: Actor, now: Timestamp
+    ) async throws -> ChangeResult {
         try requireEditing()
+        try finishSaves()
         let asked = try await pending(id)
+        let others = try await releaseGroups().others(of: id)
+        try Self.requireSeen(asked, others, seen)
         var changes = [asked]
-        for other in try await together(asked) { changes.append(try await pending(other.id)) }
+        for other in others { changes.append(try await pending(other.id)) }
         let result = try ChangeResult(asked, with: Array(changes.dropFirst()), self)
         var open: [(change: PendingChange, text: NewText, path: String)] = []
         var drafts: [String: String] = [:]
@@ -136,18 +159,24 @@ extension ManageFiles {
                 files: [FileHash.absolute(path): change.hash], now: now)
         }
         let files = open.map { AtomicFile.Replacement(path: $0.path, text: $0.text.text, expected: $0.change.expected) }
-        if let other = try AtomicFile.write(Self.templatesFirst(files, open.map(\.text.kind))) {
+        if let other = try AtomicFile.write(Self.templatesFirst(files, open.map(\.text.kind)), in: folders) {
             throw Self.outdated(open.first { $0.path == other.path }?.change ?? asked, other.path)
         }
         for change in changes { try await end(change, .changeReleased, by: actor, detail: change.summary, now: now) }
         return result
     }
 
-    /// Removes a waiting text and the texts that its author wrote for it, and records the rejection.
-    package func reject(_ id: Int64, reason: String?, by actor: Actor, now: Timestamp) async throws -> ChangeResult {
+    /// Removes a waiting text and the texts of its author that belong to it, and records the rejection.
+    ///
+    /// - Parameter seen: see ``release(_:seen:by:now:)``.
+    package func reject(
+        _ id: Int64, seen: [ChangeText]?, reason: String?, by actor: Actor, now: Timestamp
+    ) async throws -> ChangeResult {
         let reason: String? = try RecordedReason.checked(reason)
         let change = try await pending(id)
-        let others = try await together(change).filter { $0.author.identity == change.author.identity }
+        let all = try await releaseGroups().others(of: id)
+        try Self.requireSeen(change, all, seen)
+        let others = all.filter { $0.author.identity == change.author.identity }
         let result = try ChangeResult(change, with: others, self)
         let summary = reason.map { ": \($0)" } ?? ""
         for change in [change] + others {
@@ -156,30 +185,31 @@ extension ManageFiles {
         return result
     }
 
-    /// Returns the other changes that are released with a change: the templates of a campaign, and the campaigns of the
-    /// same author that name a template, with their templates.
-    private func together(_ change: PendingChange) async throws -> [PendingChange] {
-        Self.together(change, try await store.pendingChanges(), try await changesToCome())
-    }
-
-    private static func together(
-        _ change: PendingChange, _ waiting: [PendingChange], _ names: [ChangeToCome]
-    ) -> [PendingChange] {
-        func templates(of campaign: String) -> Set<String> {
-            names.first { $0.campaign == campaign }?.names?.templates ?? []
-        }
-        let campaigns =
-            change.kind == Kind.campaign.rawValue
-            ? [change]
-            : waiting.filter { other in
-                other.kind == Kind.campaign.rawValue && other.author.identity == change.author.identity
-                    && templates(of: other.name).contains(change.name)
+    /// Throws if the texts that belong together are not exactly those that the caller has seen.
+    private static func requireSeen(
+        _ change: PendingChange, _ others: [PendingChange], _ seen: [ChangeText]?
+    ) throws {
+        guard let seen else {
+            guard others.isEmpty else {
+                throw Failure(
+                    .refused,
+                    "\(others.map(\.id).changeNumbers) \(others.count == 1 ? "belongs" : "belong") to change \(change.id), and "
+                        + "the request does not name them; read the texts, and name all of them in `seen`")
             }
-        let used = campaigns.reduce(into: Set<String>()) { $0.formUnion(templates(of: $1.name)) }
-        let ids = Set(campaigns.map(\.id))
-        return waiting.filter { other in
-            other.id != change.id
-                && (ids.contains(other.id) || other.kind == Kind.template.rawValue && used.contains(other.name))
+            return
+        }
+        let now = Dictionary(([change] + others).map { ($0.id, $0.hash) }) { $1 }
+        let known = Dictionary(seen.map { ($0.id, $0.etag) }) { $1 }
+        let faults = Set(now.keys).union(known.keys).sorted().compactMap { id -> String? in
+            guard now[id] != known[id] else { return nil }
+            if now[id] == nil { return "change \(id) no longer belongs to it" }
+            return known[id] == nil ? "change \(id) now belongs to it" : "change \(id) has another text"
+        }
+        guard faults.isEmpty else {
+            throw Failure(
+                .refused,
+                "the changes have changed since you looked at change \(change.id): \(faults.joined(separator: "; ")); look "
+                    + "again (`fanfare changes`)")
         }
     }
 
@@ -192,12 +222,12 @@ extension ManageFiles {
         }
     }
 
-    private func pending(_ id: Int64) async throws -> PendingChange {
+    func pending(_ id: Int64) async throws -> PendingChange {
         guard let change = try await store.pendingChange(id) else { throw Self.none(id) }
         return change
     }
 
-    fileprivate func kind(of change: PendingChange) throws -> Kind {
+    func kind(of change: PendingChange) throws -> Kind {
         guard let kind = Kind(rawValue: change.kind) else { throw Self.none(change.id) }
         return kind
     }
@@ -217,65 +247,8 @@ extension ManageFiles {
 }
 
 extension PendingChange {
-    fileprivate var summary: String { "\(kind) \(name), \(text.utf8.count.grouped) bytes" }
+    var summary: String { "\(kind) \(name), \(text.utf8.count.grouped) bytes" }
 
     /// The entry that the change's author saw at its path.
-    fileprivate var expected: AtomicFile.Entry { base.map { .file(hash: $0) } ?? .nothing }
-}
-
-/// The stable shape of a change that waits for release.
-package struct ChangeResult: Codable, Hashable, Sendable {
-    package var id: Int64
-    /// `campaign` or `template`.
-    package var kind: String
-    package var name: String
-    package var path: String
-    package var author: String
-    package var askedAt: String
-    /// SHA-256 of the waiting text.
-    package var etag: String
-    package var isNew: Bool
-    /// Whether the file has changed since the author saw it, so that the change cannot be released.
-    package var isOutdated: Bool
-
-    /// The numbers of the changes that are released with this one; absent if there is none.
-    package var together: [Int64]?
-
-    fileprivate init(_ change: PendingChange, with others: [PendingChange], _ files: ManageFiles) throws {
-        id = change.id
-        kind = change.kind
-        name = change.name
-        path = try files.pathOrNew(files.kind(of: change), change.name)
-        author = change.author.name
-        askedAt = change.askedAt.iso8601
-        etag = change.hash
-        isNew = change.base == nil
-        let found = try AtomicFile.entry(at: path)
-        isOutdated = found != change.expected && found != .file(hash: change.hash)
-        together = others.isEmpty ? nil : others.map(\.id)
-    }
-
-    /// The change in one line, for a person to read.
-    package var summary: String {
-        "change \(id) of \(kind) \(name), by \(author) at \(askedAt), waits for release by an account that may start runs"
-            + (together.map { ", together with \($0.changeNumbers)" } ?? "")
-            + (isOutdated ? "; the file has changed since" : "")
-    }
-}
-
-/// The stable shape of one change with its text.
-package struct ChangeDetailResult: Codable, Hashable, Sendable {
-    package var change: ChangeResult
-    package var text: String
-    /// The file's text now; absent if there is none.
-    package var current: String?
-}
-
-extension [Int64] {
-    /// Such as `change 3` or `changes 3 and 4`.
-    package var changeNumbers: String {
-        count == 1
-            ? "change \(self[0])"
-            : "changes \(dropLast().map(String.init).joined(separator: ", ")) and \(self[count - 1])"
-    }
+    var expected: AtomicFile.Entry { base.map { .file(hash: $0) } ?? .nothing }
 }

@@ -2,34 +2,44 @@ package import Model
 package import Store
 
 extension RelationalStore {
-    package func holdChange(
-        _ change: PendingChange, insteadOf known: Int64?, most: Int, detail: String
-    ) async throws -> HoldResult {
+    package func holdChanges(_ texts: [TextToHold], most: Int) async throws -> HoldResult {
         try await transaction(.durable) { db in
             // The lock lets one transaction at a time count the changes. There are only a few changes per day, so it
             // costs little.
             try db.lock(table: "pending_change")
-            let there = try db.first(
-                "SELECT id FROM pending_change WHERE kind = $1 AND name = $2", change.kind, change.name
-            ) { try $0.int64(0) }
-            guard there == known else { return .changedMeanwhile }
+            for (index, text) in texts.enumerated() {
+                let there = try db.first(
+                    "SELECT id FROM pending_change WHERE kind = $1 AND name = $2", text.change.kind, text.change.name
+                ) { try $0.int64(0) }
+                guard there == text.known else { return .changedMeanwhile(at: index) }
+            }
+            let added = texts.count { !$0.withdraws && $0.known == nil }
+            let removed = texts.count { $0.withdraws && $0.known != nil }
             let count = try db.first("SELECT count(*) FROM pending_change") { try $0.int(0) } ?? 0
-            guard known != nil || count < most else { return .tooMany }
-            if let known { try db.execute("DELETE FROM pending_change WHERE id = $1", known) }
-            let account = change.author.account
-            var held = change
-            held.id =
-                try db.first(
-                    """
-                    INSERT INTO pending_change (kind, name, text, hash, base, author, uid, account, origin, asked_at)
-                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id
-                    """, change.kind, change.name, change.text, change.hash, change.base, change.author.name,
-                    account?.uid, account?.user ?? change.author.signedInAs, change.author.origin.rawValue,
-                    change.askedAt
-                ) { try $0.int64(0) } ?? 0
-            try db.record(.changeHeld, by: change.author, detail, now: change.askedAt)
-            return .held(held)
+            guard added == 0 || count + added - removed <= most else { return .tooMany }
+            return .held(try texts.map { try Self.hold($0, db) })
         }
+    }
+
+    /// Stores one text, or removes the change that it withdraws.
+    private static func hold(_ text: TextToHold, _ db: Session) throws -> PendingChange? {
+        var held = text.change
+        if let known = text.known { try db.execute("DELETE FROM pending_change WHERE id = $1", known) }
+        guard !text.withdraws else {
+            if text.known != nil { try db.record(.changeRejected, by: held.author, text.detail, now: held.askedAt) }
+            return nil
+        }
+        let account = held.author.account
+        held.id =
+            try db.first(
+                """
+                INSERT INTO pending_change (kind, name, text, hash, base, author, uid, account, origin, asked_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id
+                """, held.kind, held.name, held.text, held.hash, held.base, held.author.name,
+                account?.uid, account?.user ?? held.author.signedInAs, held.author.origin.rawValue, held.askedAt
+            ) { try $0.int64(0) } ?? 0
+        try db.record(.changeHeld, by: held.author, text.detail, now: held.askedAt)
+        return held
     }
 
     package func pendingChanges() async throws -> [PendingChange] {

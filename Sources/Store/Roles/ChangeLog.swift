@@ -4,14 +4,10 @@ package import Model
 ///
 /// Each method is one transaction.
 package protocol ChangeLog: Sendable {
-    /// Stores a change in place of the file's earlier change `known`, with an event.
+    /// Stores the texts of one save, each in place of its file's earlier change and with an event: all or none.
     ///
-    /// - Parameters:
-    ///   - known: the change that the author has seen; `nil` if there was none.
-    ///   - most: the maximum number of changes that may wait.
-    func holdChange(
-        _ change: PendingChange, insteadOf known: Int64?, most: Int, detail: String
-    ) async throws -> HoldResult
+    /// - Parameter most: the maximum number of changes that may wait.
+    func holdChanges(_ texts: [TextToHold], most: Int) async throws -> HoldResult
 
     /// Lists all changes without their texts, oldest first.
     func pendingChanges() async throws -> [PendingChange]
@@ -25,10 +21,28 @@ package protocol ChangeLog: Sendable {
     ) async throws -> Bool
 }
 
-/// The outcome of ``ChangeLog/holdChange(_:insteadOf:most:detail:)``.
+/// A text of a save that waits for release.
+package struct TextToHold: Sendable {
+    package var change: PendingChange
+    /// The file's change that the author has seen; `nil` if there was none.
+    package var known: Int64?
+    package var detail: String
+    /// Whether the text is that of the file, so that nothing waits after the save.
+    package var withdraws: Bool
+
+    package init(change: PendingChange, known: Int64?, detail: String, withdraws: Bool = false) {
+        self.change = change
+        self.known = known
+        self.detail = detail
+        self.withdraws = withdraws
+    }
+}
+
+/// The outcome of ``ChangeLog/holdChanges(_:most:)``.
 package enum HoldResult: Hashable, Sendable {
-    case held(PendingChange)
-    /// The file's pending change is not the one that the author has seen.
-    case changedMeanwhile
+    /// The changes in the order of the texts, with `nil` for each withdrawn text.
+    case held([PendingChange?])
+    /// The pending change of the file of this text is not the one that the author has seen. Nothing was stored.
+    case changedMeanwhile(at: Int)
     case tooMany
 }

@@ -16,14 +16,22 @@ extension AccessLogContract {
     }
 
     private static func held(_ result: HoldResult) throws -> PendingChange {
-        guard case .held(let change) = result else { throw StoreError.audienceTooLarge }
+        guard case .held(let changes) = result, let change = changes.first ?? nil else {
+            throw StoreError.audienceTooLarge
+        }
         return change
+    }
+
+    private static func hold(
+        _ change: PendingChange, _ store: any ChangeLog, insteadOf known: Int64? = nil, most: Int = 9
+    ) async throws -> HoldResult {
+        try await store.holdChanges([TextToHold(change: change, known: known, detail: "campaign spring")], most: most)
     }
 
     @PromiseList static var changes: [Promise] {
         Promise("a change that waits is found again with its author and its text, and is on record") { store in
             let held = try held(
-                try await store.holdChange(change(), insteadOf: nil, most: 2, detail: "campaign spring"))
+                try await hold(change(), store, most: 2))
             #expect(try await store.pendingChange(held.id) == held)
             #expect(held.author.signedInAs == "token:anna" && held.base == "before")
             var listed = held
@@ -34,33 +42,58 @@ extension AccessLogContract {
             #expect(event.actor.name == "anna (token)")
         }
         Promise("a file has one change, and it is replaced only by who has seen it") { store in
-            let first = try held(try await store.holdChange(change(), insteadOf: nil, most: 9, detail: "x"))
-            #expect(try await store.holdChange(change(), insteadOf: nil, most: 9, detail: "x") == .changedMeanwhile)
+            let first = try held(try await hold(change(), store, most: 9))
+            #expect(try await hold(change(), store, most: 9) == .changedMeanwhile(at: 0))
             #expect(
-                try await store.holdChange(change(), insteadOf: first.id + 1, most: 9, detail: "x")
-                    == .changedMeanwhile)
+                try await hold(change(), store, insteadOf: first.id + 1, most: 9)
+                    == .changedMeanwhile(at: 0))
             let second = try held(
-                try await store.holdChange(
-                    change(text: "other", base: nil), insteadOf: first.id, most: 9, detail: "x"))
+                try await hold(change(text: "other", base: nil), store, insteadOf: first.id, most: 9))
             #expect(second.id > first.id && second.base == nil)
             #expect(try await store.pendingChange(first.id) == nil)
             #expect(try await store.pendingChanges().map(\.id) == [second.id])
         }
         Promise("only so many changes wait, and one in place of another is none more") { store in
-            let first = try held(try await store.holdChange(change("a"), insteadOf: nil, most: 2, detail: "x"))
-            _ = try held(try await store.holdChange(change("b"), insteadOf: nil, most: 2, detail: "x"))
-            #expect(try await store.holdChange(change("c"), insteadOf: nil, most: 2, detail: "x") == .tooMany)
-            _ = try held(try await store.holdChange(change("a"), insteadOf: first.id, most: 2, detail: "x"))
+            let first = try held(try await hold(change("a"), store, most: 2))
+            _ = try held(try await hold(change("b"), store, most: 2))
+            #expect(try await hold(change("c"), store, most: 2) == .tooMany)
+            _ = try held(try await hold(change("a"), store, insteadOf: first.id, most: 2))
             #expect(try await store.pendingChanges().map(\.name).sorted() == ["a", "b"])
         }
         Promise("a change ends once, and its number is not used again") { store in
-            let first = try held(try await store.holdChange(change(), insteadOf: nil, most: 2, detail: "x"))
+            let first = try held(try await hold(change(), store, most: 2))
             #expect(try await store.endChange(first.id, .changeReleased, by: "ben", detail: "y", now: noon))
             #expect(try await store.endChange(first.id, .changeRejected, by: "ben", detail: "z", now: noon) == false)
             let kinds = try await store.events(run: nil, since: nil, limit: 9).map(\.kind)
             #expect(kinds.suffix(2) == ["change_held", "change_released"])
-            let second = try held(try await store.holdChange(change(), insteadOf: nil, most: 2, detail: "x"))
+            let second = try held(try await hold(change(), store, most: 2))
             #expect(second.id > first.id)
+        }
+        Promise("the texts of one save wait together or not at all") { store in
+            func texts(_ names: [String], known: [Int64?] = []) -> [TextToHold] {
+                names.enumerated().map { index, name in
+                    TextToHold(
+                        change: change(name), known: index < known.count ? known[index] : nil,
+                        detail: "campaign \(name)")
+                }
+            }
+            let first = try held(try await hold(change("a"), store))
+            #expect(try await store.holdChanges(texts(["b", "c"]), most: 2) == .tooMany)
+            #expect(try await store.holdChanges(texts(["b", "a"]), most: 9) == .changedMeanwhile(at: 1))
+            #expect(try await store.pendingChanges().map(\.id) == [first.id])
+            let events = try await store.events(run: nil, since: nil, limit: 9).count
+            guard
+                case .held(let both) = try await store.holdChanges(texts(["b", "a"], known: [nil, first.id]), most: 2)
+            else { throw StoreError.audienceTooLarge }
+            #expect(both.map { $0?.name } == ["b", "a"])
+            #expect(try await store.pendingChanges().map(\.id) == both.compactMap { $0?.id })
+            #expect(try await store.events(run: nil, since: nil, limit: 9).count == events + 2)
+            var withdrawn = texts(["b", "c"], known: [both[0]?.id])
+            withdrawn[0].withdraws = true
+            #expect(try await store.holdChanges(withdrawn, most: 2) != .tooMany)
+            #expect(try await store.pendingChanges().map(\.name) == ["a", "c"])
+            let kinds = try await store.events(run: nil, since: nil, limit: 9).suffix(2).map(\.kind)
+            #expect(kinds == ["change_rejected", "change_held"])
         }
     }
 }
