@@ -31,7 +31,7 @@ struct CalendarPages: Sendable {
             wrong: problems.map { ($0.path as NSString).lastPathComponent })
         page.markStopped(by: request.frame.stops.compactMap { StopOrder.Scope($0.scope) })
         page.changes = try await cases.changes(for: caller).map {
-            .init(address: "/changes#change-\($0.id)", summary: $0.summary.onPage)
+            .init(address: ChangesPage.address(of: $0.id), summary: $0.summaryOnPage)
         }
         return try request.page(.calendar, title: "Calendar", page)
     }

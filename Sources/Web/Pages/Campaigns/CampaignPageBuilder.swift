@@ -162,7 +162,7 @@ struct CampaignPageBuilder: Sendable {
     private func putChanges(into page: inout CampaignPage) async throws {
         for change in try await cases.changes(for: caller) {
             guard page.files.contains(where: { $0.kind == change.kind && $0.file == change.name }) else { continue }
-            page.changes.append(.init(address: "/changes#change-\(change.id)", summary: change.summary.onPage))
+            page.changes.append(.init(address: ChangesPage.address(of: change.id), summary: change.summaryOnPage))
             if let draft = try await editing.ownText(of: change) { try await put(draft, into: &page) }
         }
     }

@@ -52,7 +52,7 @@ struct NewFilePages: Sendable {
             let written = try await cases.files.write(
                 draft.kind, draft.file, text: draft.text, .new, mayStart: caller.role.may(.run), by: caller.actor,
                 now: cases.now)
-            if let held = written.held { return PageRequest.seeOther("/changes#change-\(held)") }
+            if let held = written.held { return PageRequest.seeOther(ChangesPage.address(of: held)) }
         } catch FileRefusal.wrong(let diagnostics) {
             page.files[0].refuse(diagnostics)
             return try answer(request, page, status: .init(code: Problem(FileRefusal.wrong(diagnostics)).status))

@@ -95,7 +95,7 @@ struct TemplatePages: Sendable {
         var page = TemplatePage(detail, readOnly: try editing.reason(.template, name))
         var shown = draft
         for change in try await cases.changes(for: caller) where change.kind == "template" && change.name == name {
-            page.changes.append(.init(address: "/changes#change-\(change.id)", summary: change.summary.onPage))
+            page.changes.append(.init(address: ChangesPage.address(of: change.id), summary: change.summaryOnPage))
             if shown == nil { shown = try await editing.ownText(of: change) }
         }
         if let shown {

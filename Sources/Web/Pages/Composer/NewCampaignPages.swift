@@ -66,7 +66,7 @@ struct NewCampaignPages: Sendable {
         try access.requireCreating(name, text: files.campaign, templates: Set(files.templates.map(\.name)))
         let held = try await cases.files.create(
             name, files, mayStart: caller.role.may(.run), by: caller.actor, now: cases.now)
-        return PageRequest.seeOther(held.map { "/changes#change-\($0)" } ?? CampaignPage.address(name))
+        return PageRequest.seeOther(held.map(ChangesPage.address(of:)) ?? CampaignPage.address(name))
     }
 
     private func page(_ request: PageRequest, _ fields: [String: String]) throws -> NewCampaignPage {
