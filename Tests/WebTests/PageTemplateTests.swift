@@ -82,10 +82,12 @@ struct PageTemplateTests {
         Example(template: .changes) {
             let json =
                 #"{"change": {"id": 1, "kind": "campaign", "name": "a", "path": "a.yaml", "author": "b", "asked_at": "#
-                + #""2026-12-01T00:00:00Z", "etag": "c", "is_new": false, "is_outdated": true, "together": [2]}, "text": "d", "current": "e"}"#
+                + #""2026-12-01T00:00:00Z", "etag": "c", "is_new": false, "is_outdated": true, "together": [2]}, "text": "d", "current": "e", "#
+                + #""texts": [{"id": 1, "etag": "c"}, {"id": 2, "etag": "f"}]}"#
             let detail = try ResultJSON.value(ChangeDetailResult.self, from: json)
             return ChangesPage(
-                changes: [.init(detail, mayRelease: true)], isEmpty: false, problem: ["none"])
+                changes: [.init(detail, mayRelease: true)], isEmpty: false, count: "Changes 1 to 1 of 3",
+                earlier: "/", later: "/", problem: ["none"])
         },
         Example(template: .approvals) {
             ApprovalList(
