@@ -66,7 +66,6 @@ package struct CampaignCatalogue {
             loss = nil
         }
         folder = campaigns
-        usualFeedback = configuration.usualFeedback
         var current: [String: Entry] = [:]
         for path in paths { current[path] = entries[path] }
         let changed = paths.filter { !(hasSameFeedback && entries[$0]?.isCurrent == true) }
@@ -82,6 +81,7 @@ package struct CampaignCatalogue {
             entries = current
             return []
         }
+        usualFeedback = configuration.usualFeedback
         entries = current.merging(read) { $1 }
         return changed
     }
