@@ -30,10 +30,12 @@ extension ApprovePlans {
             // The file usually has the campaign's name.
             let own = paths.filter { $0.hasSuffix("/\(name).yaml") || $0.hasSuffix("/\(name).yml") }
             for path in own + paths.filter({ !own.contains($0) }) {
-                let check = AtomicFile.reading {
+                // A save that is not finished leaves no campaign that could start.
+                let read = try? AtomicFile.reading([files.campaigns, files.templates]) {
                     CampaignCheck.check(
                         path: path, templatesFolder: files.templates, usualFeedback: files.usualFeedback)
                 }
+                guard let check = read else { return .broken }
                 guard check.loaded?.campaign?.name == name || own.contains(path) else { continue }
                 guard check.isRight, let campaign = check.loaded?.campaign, let template = check.loaded?.template else {
                     return .broken
