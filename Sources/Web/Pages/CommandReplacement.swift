@@ -10,12 +10,14 @@ enum CommandReplacement {
         let text = text.replacing(
             /; --override-guard \w+ sends anyway; the override is recorded/, with: "; or tick its box to send anyway")
         return text.replacing(/(?:run: )?`?systemctl ([a-z-]+) fanfare`?/) { "ask the operator to \($0.1) the service" }
-            .replacing("run: timedatectl set-ntp true", with: "ask the operator to turn on NTP")
-            .replacing(" (timedatectl)", with: "")
-            .replacing(", perhaps from an empty script variable; give", with: "; give")
-            .replacing(", or omit --occurrence", with: "")
-            .replacing("; --again sends another one", with: "; reload the page")
-            .replacing("run: kill -CONT its process, or restart it", with: "ask the operator to restart the service")
+            .replacingWord("run: timedatectl set-ntp true", with: "ask the operator to turn on NTP")
+            .replacingWord(" (timedatectl)", with: "")
+            .replacingWord(", perhaps from an empty script variable; give", with: "; give")
+            .replacingWord(", or omit --occurrence", with: "")
+            .replacingWord("; --again sends another one", with: "; reload the page")
+            .replacingWord(
+                "run: kill -CONT its process, or restart it", with: "ask the operator to restart the service"
+            )
             .replacing(/(?:run )?`fanfare ((?>[^`]*))`/) {
                 replacement(for: $0.1.split(separator: " ").map(String.init))
             }

@@ -33,7 +33,7 @@ struct `Several senders of a server that fails` {
         var options = PostgresCluster.Options()
         options.settings = CommitWindow.settings
         let counts = try await Fleet.prove(
-            Fleet.scene("backendLoss", devices: Nightly.isOn ? 16_000 : 8_000, pace: 800), .backendLoss,
+            Fleet.scene("backendLoss", devices: 16_000, pace: 800), .backendLoss,
             blows: Nightly.isOn ? 6 : 3, apart: 400...900,
             on: try await PostgresCluster.own(options))
         #expect(counts.forgotten > 0, "no commit was caught before it was on disk: \(counts.looks)")
