@@ -21,7 +21,7 @@ extension ValueDecoder where Value == Audience {
             for problem in problems {
                 field.collector.error(problem.what, problem.advice, at: field.location(ofScalar: problem.offset))
             }
-            for doubt in expression?.doubts.prefix(Self.doubtsMax) ?? [] {
+            for doubt in expression?.doubts(atMost: Self.doubtsMax) ?? [] {
                 field.collector.warning(
                     doubt.what, doubt.advice, at: field.location(ofScalar: place(of: doubt.value, in: text)))
             }

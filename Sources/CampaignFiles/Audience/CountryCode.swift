@@ -27,10 +27,11 @@ enum CountryCode {
 }
 
 extension AudienceExpression {
-    /// Returns the values that no device has, or probably none, each once and in order.
-    var doubts: [(value: String, what: String, advice: String)] {
+    /// Returns the first values that no device has, or probably none, each once and in order.
+    func doubts(atMost max: Int) -> [(value: String, what: String, advice: String)] {
         var doubts: [(value: String, what: String, advice: String)] = []
         for (field, text) in texts where !doubts.contains(where: { $0.value == text }) {
+            guard doubts.count < max else { break }
             let doubt: (what: String, advice: String)? =
                 switch field {
                 case .country: CountryCode.doubt(text)
