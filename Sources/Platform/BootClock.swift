@@ -21,6 +21,13 @@ package struct BootMoment: Hashable, Sendable {
 
     package static func now() -> BootMoment { CycleCounter.moment() }
 
+    /// Returns the time since an earlier moment, by the clock that shows more.
+    package func time(since earlier: BootMoment) -> Duration {
+        let nanoseconds = nanoseconds > earlier.nanoseconds ? nanoseconds - earlier.nanoseconds : 0
+        guard counter > earlier.counter, earlier.counter > 0, rate > 0 else { return .nanoseconds(nanoseconds) }
+        return .nanoseconds(max(nanoseconds, UInt64(Double(counter - earlier.counter) / rate)))
+    }
+
     package func cycles(after time: UInt64) -> UInt64 {
         guard counter > 0, rate > 0 else { return .max }
         return counter &+ UInt64(Double(time) * rate)

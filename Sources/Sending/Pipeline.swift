@@ -99,8 +99,8 @@ package struct Pipeline: Sendable {
         let time = await SettlementClock.following(store, clock: clock, actor: actor, logger: logger)
         watch(control, latencies)
         let heartbeat = Heartbeat(
-            store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control,
-            endpointHolds: { lanes.lookAtEndpoints() }, clock: clock,
+            store: store, run: run.id, campaign: run.campaign, lateByMax: claimed.definition.campaign.lateByMax,
+            owner: actor.name, control: control, endpointHolds: { lanes.lookAtEndpoints() }, clock: clock,
             logger: logger, registration: registration,
             takeoverHook: isLead ? takeoverHook(of: run, actor.name, control) : nil,
             recoverForgotten: { try await recoverForgotten($0, of: run, actor.name, control) })

@@ -97,7 +97,7 @@ struct SharedServerTests {
                 }, uptime: { moment.withLock { $0 } - noon }, sleep: { _ in await Task.yield() })
             let (waiting, waits) = AsyncStream.makeStream(of: Void.self)
             let heartbeat = Heartbeat(
-                store: store, run: run, campaign: "new-podcast", owner: Self.sender,
+                store: store, run: run, campaign: "new-podcast", lateByMax: .seconds(3600), owner: Self.sender,
                 control: RunControl(counts: DeliveryCounts(), isFrozen: true), clock: clock,
                 logger: Logger(label: "test"),
                 takeoverHook: TakeoverHook {

@@ -1,10 +1,13 @@
 import APNs
+import Logging
 import LonePipeline
 import Model
+import Platform
 import SQLiteStore
 import Sending
 import SendingScene
 import Store
+import Synchronization
 import TestSupport
 import Testing
 
@@ -89,5 +92,84 @@ import Testing
         }
         #expect(reason.hasPrefix("1 of 6 were due from 2027-01-15 22:00 UTC, and no process has sent since 16:30"))
         #expect(transport.seen.count == 3)
+    }
+
+    /// A sender that was suspended, or whose store was unavailable: by the machine's clock, and by the processor's
+    /// counter alone, as after the pause of a virtual machine.
+    @Test(arguments: [false, true]) func `is late for its own sender that was away too long`(
+        _ isPausedMachine: Bool
+    ) async throws {
+        let scene = try PipelineScene()
+        let run = try await slowRun(scene)
+        let end = try await away(scene, run, for: .seconds(3700), isPausedMachine)
+        guard case .late(let reason) = end else {
+            Issue.record("\(end)")
+            return
+        }
+        #expect(reason.contains(" of 20 were due from 2027-01-15 08:00 UTC, and no process has sent since 08:00"))
+        #expect(transport.seen.count == 1)
+        let left = try #require(try await scene.store.run(run.id))
+        #expect(left.state == .paused)
+        #expect(left.halt == .late)
+        #expect(left.owner == nil)
+    }
+
+    @Test func `goes on with its own sender that was away for less than it may be`() async throws {
+        let scene = try PipelineScene()
+        let run = try await slowRun(scene)
+        #expect(try await away(scene, run, for: .seconds(3500), isStopped: true) == .stoppedEarly)
+        #expect(try await scene.store.run(run.id)?.state == .running)
+    }
+
+    @Test func `is cancelled, not late, if it was cancelled while its sender was away`() async throws {
+        let scene = try PipelineScene()
+        let run = try await slowRun(scene)
+        let end = try await away(scene, run, for: .seconds(3700)) {
+            try await scene.store.change(run.id, to: .cancelled, reason: nil, now: scene.clock.now, by: "ray")
+        }
+        #expect(end == .cancelled)
+        #expect(try await scene.report(run).counts.pending == 0)
+    }
+
+    /// A run that sends one push a minute, so that no lane wakes when a heartbeat does.
+    private func slowRun(_ scene: PipelineScene) async throws -> Run {
+        try await scene.addDevices(0..<20)
+        return try await scene.start(try scene.definition { $0.pace = .init(pushesPerSecond: 1 / 60) })
+    }
+
+    /// Executes the run, and lets much time pass between two heartbeats.
+    ///
+    /// - Parameters:
+    ///   - isPausedMachine: only the processor's counter shows the time.
+    ///   - isStopped: stops the sender after its next heartbeat.
+    private func away(
+        _ scene: PipelineScene, _ run: Run, for time: Duration, _ isPausedMachine: Bool = false,
+        isStopped: Bool = false, meanwhile: @escaping @Sendable () async throws -> Void = {}
+    ) async throws -> RunEnd {
+        let passed = Mutex(Duration.zero)
+        let manual = scene.clock
+        let clock = WallClock(
+            moment: {
+                let time = UInt64(passed.withLock { $0 } / .nanoseconds(1))
+                return BootMoment(nanoseconds: isPausedMachine ? 1 : time, counter: 1 + 3 * time, rate: 3)
+            },
+            now: { manual.now }, uptime: { manual.uptime }, sleep: { await manual.sleep($0) })
+        let sender = SendingSetup(
+            transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
+            silentBudget: .init())
+        let pipeline = LonePipeline(
+            store: scene.store, sender: sender, clock: clock, jitter: { 0 }, logger: Logger(label: "test"))
+        let control = Mutex<RunControl?>(nil)
+        async let end = pipeline.execute(run, as: "own") { begun, _ in control.withLock { $0 = begun } }
+        await manual.sleeper(atLeast: .seconds(50))
+        passed.withLock { $0 = time }
+        // Only the wall clock: a sleep of the lane would end with that of the heartbeat.
+        manual.setWall(by: time)
+        try await meanwhile()
+        await manual.sleeper(of: .seconds(1))
+        manual.advance(by: .seconds(1))
+        while try await scene.store.run(run.id)?.heartbeatAt != manual.now { await Task.yield() }
+        if isStopped { control.withLock { $0 }?.stop(.stopRequested) }
+        return try await end
     }
 }

@@ -95,10 +95,15 @@ package final class ManualClock: Sendable {
         await sleeper { $0.duration >= duration }
     }
 
+    /// Returns when a task sleeps for exactly this duration.
+    package func sleeper(of duration: Duration) async {
+        await sleeper { $0.duration == duration }
+    }
+
     /// Advances by one second whenever a task sleeps for exactly one second, as a heartbeat does, until ``release()``.
     package func runBySeconds() async {
         while true {
-            await sleeper { $0.duration == .seconds(1) }
+            await sleeper(of: .seconds(1))
             if isOver { return }
             // A task that works for longer than a heartbeat needs time as well, so the clock must not run ahead of it.
             await advance(by: .seconds(1), settlingWithin: .seconds(1))

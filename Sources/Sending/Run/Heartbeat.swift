@@ -15,6 +15,8 @@ struct Heartbeat: Sendable {
     let store: any SendingStore
     let run: Int64
     let campaign: String
+    /// The run's `late_by_max`.
+    let lateByMax: Duration
     let owner: String
     let control: RunControl
     /// Checks the endpoints, and returns those in trouble.
@@ -132,12 +134,32 @@ struct Heartbeat: Sendable {
         await clock.sleep(SenderTrust.pause(since: last, now: clock.uptime()))
     }
 
+    /// Decides after a long gap whether the run may go on: the process was suspended, or the store was unavailable. The
+    /// lead claims the run again, so that ``LatePolicy`` decides, and the heartbeat then finds the state that the claim
+    /// set. A participant leaves, and takes part again if the run still has a lead.
+    ///
+    /// - Returns: `false` if the wall clock is not confirmed yet. Nothing is sent until it is.
+    private func claimAgain() async throws -> Bool {
+        guard takeoverHook != nil else {
+            control.stop(.leadGone)
+            return true
+        }
+        do {
+            if case .unconfirmed = try await store.claim(run, by: Actor(owner), now: clock.now()) { return false }
+        } catch StoreError.runIsOver {
+            // The run was cancelled meanwhile, as the heartbeat finds.
+        }
+        return true
+    }
+
     private func beat() async throws {
         var watch = ClockWatch(store: store, clock: clock, actor: Actor(owner), logger: logger)
         var holds = ToldHolds()
         var storeWait: StoreWait.Reason?
         var shut = ShutGate()
         var last: Duration?
+        // The run was claimed a moment ago.
+        var confirmedAt = clock.moment()
         while !Task.isCancelled {
             if await watch.look() { control.progress.changed.raise() }
             await pause(last)
@@ -152,13 +174,15 @@ struct Heartbeat: Sendable {
                 // Other processes now treat the run as abandoned.
                 return control.fail(error)
             }
-            let began = BootMoment.now()
+            let began = clock.moment()
             do {
+                if began.time(since: confirmedAt) > lateByMax, try await !claimAgain() { continue }
                 async let asked = store.stops()
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
                 // Check the stops before the trust window is renewed, so that a stop also holds back deliveries that
                 // are already leased.
                 let order = try await asked.order(run: run, campaign: campaign)
+                confirmedAt = began
                 judge(beatOf: clock.uptime() - sentAt)
                 if let order {
                     control.stop(.stopped(order))

@@ -11,14 +11,18 @@ package struct WallClock: Sendable {
     /// The identifier of the machine's boot. If it is empty, the boot is unknown, and steps of ``now`` are not
     /// noticed.
     package let boot: String
+    /// The same moment by the clocks of a ``StartGate``, which also show the pause of a virtual machine.
+    package let moment: @Sendable () -> BootMoment
     /// Returns early when the task is cancelled.
     package let sleep: @Sendable (Duration) async -> Void
 
     package init(
-        boot: String = "", now: @escaping @Sendable () -> Timestamp, uptime: @escaping @Sendable () -> Duration,
+        boot: String = "", moment: @escaping @Sendable () -> BootMoment = { .now() },
+        now: @escaping @Sendable () -> Timestamp, uptime: @escaping @Sendable () -> Duration,
         sleep: @escaping @Sendable (Duration) async -> Void
     ) {
         self.boot = boot
+        self.moment = moment
         self.now = now
         self.uptime = uptime
         self.sleep = sleep
