@@ -14,16 +14,13 @@ extension PostgresDatabase {
         let batches = Handover<FrozenDeliveries>()
         async let reading: Void = put(frozen, now: now, into: batches, onBatch)
         defer { batches.close() }
-        var counts = frozen.counts
         while let batch = try await batches.next() {
-            // The last batch is durable, because a sender that knows the run as frozen never freezes it again.
-            counts = try await write(batch.isLast ? .durable : .quick) { db in
+            try await write(.quick) { db in
                 // This prevents two simultaneous freezes from each writing the same deliveries.
                 try RunOwner.require(owner, of: run, db)
-                return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch)
+                try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch)
             }
             batches.deal()
-            if batch.isLast { break }
         }
         do {
             try await reading
@@ -31,7 +28,7 @@ extension PostgresDatabase {
             try await write(.durable) { db in try grown.pause(db, owner: owner, now: db.moment(now)) }
             throw grown
         }
-        return counts
+        return try await endFreeze(run, by: owner, now: now)
     }
 
     /// Reads the audience on a separate connection, because several runs may be frozen at the same time, and
@@ -50,8 +47,7 @@ extension PostgresDatabase {
             var put: [FrozenBatch] = []
             func tell(_ count: Int) {
                 for _ in 0..<count {
-                    let told = put.removeFirst()
-                    if told.audience > 0 { onBatch(told) }
+                    onBatch(put.removeFirst())
                 }
             }
             let source = FreezeSource(db, run, analyst: analyst, now: now)

@@ -18,10 +18,10 @@ struct FreezeBatch {
     }
 
     /// - Parameter batch: deliveries in order of device, with ids above those of all earlier batches.
-    func insert(_ batch: FrozenDeliveries) throws -> DeliveryCounts {
+    func insert(_ batch: FrozenDeliveries) throws {
         try copy(batch.deliveries, try DeliveryProfiles(db).numbers(of: batch.profiles.all))
         try cut(batch.deliveries)
-        return try batch.count(run: run, at: now, db)
+        try batch.count(run: run, at: now, db)
     }
 
     private func copy(_ deliveries: [FrozenDelivery], _ profiles: [Int64?]) throws {

@@ -21,7 +21,7 @@ struct FreezeSource {
         self.now = now
     }
 
-    /// Reads the devices in batches. The last batch may be empty.
+    /// Reads the devices in batches.
     func read(_ put: (FrozenDeliveries) throws -> Void) throws {
         var batch = FrozenDeliveries()
         var rows = Self.firstBatchRows
@@ -35,8 +35,7 @@ struct FreezeSource {
             batch = FrozenDeliveries()
             rows = Self.batchRows
         }
-        batch.isLast = true
-        try put(batch)
+        if !batch.deliveries.isEmpty { try put(batch) }
     }
 
     /// Reads the rows as they arrive, or in batches if the decision about a device executes other statements.

@@ -56,7 +56,7 @@ extension PostgresSession {
     }
 
     package func freeze(_ chosen: ChosenDevice, run: Int64, now: Timestamp) throws {
-        _ = try FreezeBatch(self, run: run, now: now).insert(FrozenDeliveries(chosen))
+        try FreezeBatch(self, run: run, now: now).insert(FrozenDeliveries(chosen))
     }
 
     package func pruneCaps(at now: Timestamp) throws { try CapLedger(self).prune(at: now) }

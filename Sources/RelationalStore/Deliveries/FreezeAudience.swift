@@ -109,14 +109,14 @@ package struct FrozenDelivery: Sendable {
 package struct FrozenDeliveries: Sendable {
     package var deliveries: [FrozenDelivery] = []
     package var profiles = BatchProfiles()
-    /// Whether this is the last batch.
-    package var isLast = false
+    /// Whether these are all deliveries of the run.
+    private var isWhole = false
 
     package init() {}
 
     /// Creates the batch of one device chosen by a person.
     package init(_ chosen: ChosenDevice) {
-        isLast = true
+        isWhole = true
         let profile = profiles.index(chosen.profile.key) { chosen.profile }
         deliveries = [
             FrozenDelivery(
@@ -143,13 +143,12 @@ package struct FrozenDeliveries: Sendable {
         return change
     }
 
-    /// Adds the batch to the counts, in the transaction that writes its deliveries. If the batch is the last one,
-    /// records the end of the freeze.
-    package func count(run: Int64, at now: Timestamp, _ db: some SQLSession) throws -> DeliveryCounts {
+    /// Adds the batch to the counts, in the transaction that writes its deliveries.
+    package func count(run: Int64, at now: Timestamp, _ db: some SQLSession) throws {
         var sizes: [Int: Int] = [:]
         for delivery in deliveries { if let stage = delivery.decision.stage { sizes[stage, default: 0] += 1 } }
         try RunStages.grow(sizes, run: run, db)
-        if isLast { _ = try db.execute("UPDATE run SET is_frozen = true WHERE id = $1", run) }
-        return try RunRow.add(change, to: run, at: now, db)
+        if isWhole { _ = try db.execute("UPDATE run SET is_frozen = true WHERE id = $1", run) }
+        _ = try RunRow.add(change, to: run, at: now, db)
     }
 }

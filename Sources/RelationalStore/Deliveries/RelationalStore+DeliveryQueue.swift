@@ -48,6 +48,39 @@ extension RelationalStore {
         }
     }
 
+    /// Ends the freeze of a run, when all its deliveries are written.
+    ///
+    /// Sending begins before the freeze ends. So a device may be found gone before the other devices of its user are
+    /// written, and then none of them could replace it. Each such user gets the copy on another device now.
+    package func endFreeze(_ run: Int64, by owner: String, now: Timestamp) async throws -> DeliveryCounts {
+        let isOncePerUser = try await transaction(.quickOfSender) { db in
+            // Waits for the leases and settlements that looked for another device before the last one was written.
+            try RunOwner.alone(db, run).require(owner)
+            return UserFallback(try RunRow.require(db, run)) != nil
+        }
+        if isOncePerUser { try await replaceGone(run, by: owner, now: now) }
+        // Durable, because a sender that knows the run as frozen never freezes it again.
+        return try await transaction(.durableOfSender) { db in
+            try RunOwner.require(owner, of: run, db)
+            _ = try db.execute("UPDATE run SET is_frozen = true WHERE id = $1", run)
+            return try RunRow.require(db, run).counts
+        }
+    }
+
+    private func replaceGone(_ run: Int64, by owner: String, now: Timestamp) async throws {
+        var gone = try await snapshot(.expensive) { db in try UserFallbacks(db, run: run, at: now).gone() }[...]
+        while !gone.isEmpty {
+            let slice = Array(gone.prefix(UserFallbacks<Session>.atOnce))
+            gone = gone.dropFirst(slice.count)
+            try await transaction(.quickOfSender) { db in
+                try RunOwner.require(owner, of: run, db)
+                var change = DeliveryCounts()
+                change.reopen(try UserFallbacks(db, run: run, at: now).replace(slice))
+                if change.pending > 0 { _ = try RunRow.add(change, to: run, at: now, db) }
+            }
+        }
+    }
+
     /// Runs a transaction for each slice of a run, and returns the sum of their counts.
     private func bySlices(
         _ promise: WritePromise,

@@ -13,6 +13,26 @@ package struct UserFallbacks<Session: SQLSession> {
         self.now = now
     }
 
+    /// The maximum number of devices to replace in one transaction.
+    package static var atOnce: Int { 500 }
+
+    /// Returns the devices whose delivery has ended because they are gone.
+    package func gone() throws -> [Int64] {
+        let table = Session.dialect.deliveries(of: run, "INDEXED BY delivery_failed")
+        // The condition of the index is repeated, because otherwise the planner does not use it.
+        return try db.all(
+            .once(
+                """
+                SELECT device_id FROM \(table) WHERE \(Session.dialect.isOf(run: run)) AND state NOT IN (0, 1)
+                    AND state = \(DeliveryState.rejected.code) AND status = \(UserFallback.goneStatus)
+                UNION ALL
+                SELECT device_id FROM \(table) WHERE \(Session.dialect.isOf(run: run)) AND state NOT IN (0, 1)
+                    AND state = \(DeliveryState.suppressed.code)
+                    AND reason = '\(SuppressionReason.tokenGone.rawValue)'
+                """)
+        ) { try $0.int64(0) }
+    }
+
     /// Makes suppressed deliveries pending again, and returns their number.
     ///
     /// - Parameter gone: the devices whose delivery has just ended because they are gone.

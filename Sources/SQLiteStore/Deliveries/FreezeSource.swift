@@ -8,14 +8,16 @@ struct FreezeSource {
     private let rows: RowStatement
     private var audience: FreezeAudience
     private var batchRows = StoreLimits.freezeFirstBatchRows
-    private(set) var isAtEnd = false
+    private var isAtEnd = false
 
     init(_ db: Database, _ run: Run, _ selection: AudienceSelection) throws {
         audience = try FreezeAudience(db, run, selection)
         rows = try db.prepare(audience.query, audience.values)
     }
 
-    mutating func nextBatch() throws -> FrozenDeliveries {
+    /// Returns `nil` after the last batch.
+    mutating func nextBatch() throws -> FrozenDeliveries? {
+        guard !isAtEnd else { return nil }
         var batch = FrozenDeliveries()
         batch.deliveries.reserveCapacity(batchRows)
         while batch.deliveries.count < batchRows {
@@ -30,8 +32,7 @@ struct FreezeSource {
                     profile: profile(&batch.profiles)))
         }
         batchRows = StoreLimits.freezeBatchRows
-        batch.isLast = isAtEnd
-        return batch
+        return batch.deliveries.isEmpty ? nil : batch
     }
 
     /// Returns `nil` if the delivery is already written.
@@ -67,7 +68,7 @@ struct FreezeSource {
 
 extension FrozenDeliveries {
     /// Inserts the deliveries and counts them, in the transaction of `db`.
-    func insert(into db: Database, run: Int64, at now: Timestamp) throws -> DeliveryCounts {
+    func insert(into db: Database, run: Int64, at now: Timestamp) throws {
         let profiles = try DeliveryProfiles(db).numbers(of: self.profiles.all)
         var start = 0
         for rows in DeliveryInsertion.rowCounts where deliveries.count - start >= rows {
@@ -77,7 +78,7 @@ extension FrozenDeliveries {
                 start += rows
             }
         }
-        return try count(run: run, at: now, db)
+        try count(run: run, at: now, db)
     }
 }
 

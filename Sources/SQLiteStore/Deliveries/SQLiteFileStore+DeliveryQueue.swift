@@ -7,28 +7,28 @@ extension SQLiteFileStore {
     package func freeze(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts {
-        let counts = try await freezeQueue.run(for: "run \(run)", waitingAtMost: FreezeDelayed.waitMax) {
+        let counts: DeliveryCounts? = try await freezeQueue.run(for: "run \(run)", waitingAtMost: FreezeDelayed.waitMax)
+        {
             try await writeDown(run, by: owner, now: now, onBatch: onBatch)
+            return try await endFreeze(run, by: owner, now: now)
         }
         guard let counts else { throw FreezeDelayed(atOnceMax: StoreLimits.freezesMax) }
         return counts
     }
 
-    /// Freezes the audience. The caller has waited for its turn, so a connection is free.
+    /// Writes the deliveries. The caller has waited for its turn, so a connection is free.
     private func writeDown(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
-    ) async throws -> DeliveryCounts {
+    ) async throws {
         try await freezeConnections.read { [self] db in
             let frozen = try RunRow.require(db, run)
-            guard !frozen.isFrozen else { return frozen.counts }
-            return try AnalystAudience.with(frozen.definition.campaign, now: now, db) { analyst in
+            guard !frozen.isFrozen else { return }
+            try AnalystAudience.with(frozen.definition.campaign, now: now, db) { analyst in
                 let selection = try AudienceSelection.of(frozen.definition, analyst: analyst, now: now, db)
                 let grown = try AudienceGrew.found(frozen, db) {
                     var (source, pending) = (try FreezeSource(db, frozen, selection), 0)
                     defer { source.close() }
-                    while !source.isAtEnd {
-                        pending += try source.nextBatch().change.pending
-                    }
+                    while let batch = try source.nextBatch() { pending += batch.change.pending }
                     return pending
                 }
                 if let grown {
@@ -37,15 +37,13 @@ extension SQLiteFileStore {
                 }
                 var source = try FreezeSource(db, frozen, selection)
                 defer { source.close() }
-                while true {
-                    let batch = try source.nextBatch()
-                    let counts = try transaction(.ofSenders) { writer in
+                while let batch = try source.nextBatch() {
+                    try transaction(.ofSenders) { writer in
                         // This prevents two simultaneous freezes from each writing the same deliveries.
                         try RunOwner.locked(writer, run).require(owner)
-                        return try batch.insert(into: writer, run: run, at: now)
+                        try batch.insert(into: writer, run: run, at: now)
                     }
-                    if !batch.deliveries.isEmpty { onBatch(batch.summary) }
-                    if batch.isLast { return counts }
+                    onBatch(batch.summary)
                 }
             }
         }

@@ -84,7 +84,7 @@ extension Database: SQLSession {
     }
 
     package func freeze(_ chosen: ChosenDevice, run: Int64, now: Timestamp) throws {
-        _ = try FrozenDeliveries(chosen).insert(into: self, run: run, at: now)
+        try FrozenDeliveries(chosen).insert(into: self, run: run, at: now)
     }
 
     package static func sql(of audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {

@@ -296,7 +296,8 @@ package struct UserFallback {
         }
     }
 
-    private static let goneStatus = 410
+    /// The status of APNs' response for a device that is gone.
+    package static let goneStatus = 410
 
     private let run: Run
 

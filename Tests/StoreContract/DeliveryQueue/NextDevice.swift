@@ -1,5 +1,6 @@
 import Model
 import Store
+import Synchronization
 import Testing
 
 /// Runs with `dedupe: user` whose chosen devices turn out to be gone.
@@ -46,6 +47,47 @@ extension DeliveryQueueContract {
             #expect(counts.accepted == 2 && counts.suppressed == 2 && counts.pending == 0)
             try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
             #expect(try await store.verify(budgets: [:]).isSound)
+        }
+        Promise("a user whose device is gone before the other devices are written gets the copy on one of them") {
+            store in
+            // Each of 15,000 has a device in the first half and another one in the second, both seen at once.
+            let half = 15_000
+            try await store.importInBatches(
+                try (1...2 * half).map { number in try record(number) { $0.userID = "user-\(number % half)" } })
+            let run = try await store.createRun(
+                try definition("once") { $0.dedupe = .user }, occurrence: "x", now: noon, by: "test"
+            ).run.id
+            #expect(try await store.claim(run, by: "a", now: noon) == .claimed)
+            let cut = Mutex<Task<Void, any Error>?>(nil)
+            let work = Task {
+                _ = try await store.freeze(run, by: "a", now: noon) { _ in cut.withLock { $0?.cancel() } }
+            }
+            cut.withLock { $0 = work }
+            await #expect(throws: CancellationError.self) { try await work.value }
+            #expect(try await store.run(run)?.isFrozen == false)
+            let first = try await store.lease(run, limit: 2)
+            #expect(first.deliveries.map(\.device) == [1, 2])
+            _ = try await store.settle(run: run, first.settled([1: .gone]), now: noon)
+            try await store.markGone(devices: [3], .comparison(.installationID, .equal, .text("install-3")))
+            let second = try await store.lease(run, after: first.cursor, limit: 2)
+            #expect(second.suppressions == [.tokenGone: 1])
+            _ = try await store.settle(run: run, second.settled([:]), now: noon)
+            let counts = try await store.freeze(run, by: "a", now: noon) { _ in }
+            #expect(counts.audience == 2 * half && counts.rejected == 1)
+            #expect(counts.pending + counts.accepted == half)
+            try await store.expectSumsClose(run)
+            var devices: [Int64] = []
+            var cursor = second.cursor
+            while devices.count < half {
+                let lease = try await store.lease(run, after: cursor, now: noon)
+                guard !lease.deliveries.isEmpty else { break }
+                cursor = lease.cursor
+                devices += lease.deliveries.map(\.device)
+                _ = try await store.settle(run: run, lease.settled([:]), now: noon)
+            }
+            let next = Int64(half)
+            #expect(devices.filter { $0 > next }.sorted() == [next + 1, next + 3])
+            #expect(try await store.summary(run: run).accepted == half)
         }
         Promise("a user has no second copy: not for another refusal, and not from a user who has one") { store in
             let run = try await store.onceEach([("ray", [9, 5]), ("eve", [9, 5]), ("sam", [9, 5])])
@@ -150,8 +192,8 @@ extension DeliveryQueue where Self: RunLog & RunOwnership & DeviceRegistry {
     }
 
     /// As APNs' answers to another run leave them.
-    fileprivate func markGone(devices: Set<Int64>) async throws {
-        let run = try await startRun(try definition("before"))
+    fileprivate func markGone(devices: Set<Int64>, _ audience: AudienceExpression = .everyone) async throws {
+        let run = try await startRun(try definition("before", audience: audience))
         let lease = try await lease(run)
         let answers = Dictionary(uniqueKeysWithValues: devices.map { ($0, Answer.gone) })
         _ = try await settleAndMark(run: run, lease.settled(answers), now: noon)
