@@ -23,6 +23,40 @@ import Testing
         #expect(early.waves.count == 4)
     }
 
+    @Test func `a plan tells which zones get nothing because a stage waits for another zone`() async throws {
+        let scene = try await PipelineScene.inZones()
+        var definition = try scene.definitionInZones(.drop, unknown: .drop)
+        let seeds = AudienceExpression.comparison(.timeZone, .equal, .text("Europe/Berlin"))
+        definition.campaign.stages = [Stage(.seeds(seeds)), Stage(.rest)]
+        let planner = Planner(store: scene.store)
+        let now = definition.plannedAt - .seconds(86_400)
+        let stages = try await planner.plan(definition, now: now).stages
+        let expired = try #require(stages.last?.expired)
+        #expect(expired.beginsAt.iso8601.hasPrefix("2027-01-15T16:00") && expired.expired == 2)
+        #expect(expired.zones == ["Asia/Tokyo", "Pacific/Apia"] && stages[0].expired == nil)
+        #expect(
+            stages[1].summary.contains { $0.hasPrefix("2 of 4 devices (Asia/Tokyo, Pacific/Apia) would get nothing") })
+        // With a life of a day, all get it.
+        definition.campaign.expiresAfter = .seconds(86_400)
+        #expect(try await planner.plan(definition, now: now).stages.allSatisfy { $0.expired == nil })
+    }
+
+    @Test func `a plan tells that the rest expires when a hold begins only after quiet hours`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<10)
+        var schedule = Schedule(trigger: .none)
+        schedule.quietHours = Schedule.QuietHours(fromMinute: 6 * 60, toMinute: 15 * 60, policy: .defer)
+        let definition = try scene.definition {
+            $0.expiresAfter = .seconds(10 * 3600)
+            $0.schedule = schedule
+            $0.stages = [Stage(.share(30), hold: .seconds(4 * 3600), toleratePercent: 5), Stage(.rest)]
+        }
+        let stages = try await Planner(store: scene.store).plan(definition, now: scene.clock.now).stages
+        let expired = try #require(stages.last?.expired)
+        #expect(expired.expired == stages[1].devices.count && expired.expired > 0 && expired.zones.isEmpty)
+        #expect(expired.beginsAt.iso8601.hasPrefix("2027-01-15T19:00"))
+    }
+
     @Test func `a plan with best hours tells the app's hour and the surge`() async throws {
         let scene = try await PipelineScene.inZones()
         var definition = try scene.definitionInZones(.nextDay, unknown: .drop)

@@ -22,6 +22,8 @@ package struct PlannedStage: Hashable, Sendable {
     package var notices: [Notice]
     /// The devices that the stage gives each variant. Empty in a stage that decides on no variant.
     package var byVariant: [VariantShare] = []
+    /// The devices whose pushes expire before the stage can begin; `nil` if there are none.
+    package var expired: StageForecast?
 
     package struct VariantShare: Hashable, Sendable {
         package var name: String
@@ -33,9 +35,10 @@ package struct PlannedStage: Hashable, Sendable {
     package var isTooSmall: Bool { !isRest && devices.count < answersNeeded }
 
     /// Returns the stages; empty for a campaign without stages.
-    static func all(_ campaign: Campaign, _ reach: Reach) -> [PlannedStage] {
+    static func all(_ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?) -> [PlannedStage] {
+        let campaign = definition.campaign
         guard let stages = campaign.stages, stages.count > 1 else { return [] }
-        return stages.enumerated().map { index, stage in
+        var planned = stages.enumerated().map { index, stage in
             let evaluator = StageEvaluator(stages, index, goneTolerated: nil)
             let devices = reach.stages.first { $0.index == index } ?? Reach.StageSlice(index: index)
             return PlannedStage(
@@ -46,6 +49,10 @@ package struct PlannedStage: Hashable, Sendable {
                 byVariant: stage.decides == nil
                     ? [] : split(devices.count, campaign.variants, counted: index == 0 ? reach.byVariant : []))
         }
+        for forecast in StageForecast.all(definition, planned, reach, waves) {
+            planned[forecast.stage - 1].expired = forecast
+        }
+        return planned
     }
 
     /// - Parameter counted: the devices by variant, if no earlier stage has some of them. Otherwise they are estimated
@@ -78,7 +85,8 @@ package struct PlannedStage: Hashable, Sendable {
         let size = "\(stage.summary), \(devices.count.counted("device"))"
         let first = size + (isRest || shown.isEmpty ? "" : ": \(shown)")
         let approval = stage.needsApproval ? "begins when a person approves it" : nil
-        if isRest { return [first, approval].compactMap(\.self) }
+        let expired = expired?.summary(of: devices.count)
+        if isRest { return [first, approval, expired].compactMap(\.self) }
         let hold = stage.decides == nil ? stage.hold.map { "then waits for \(WrittenDuration.text($0))" } : nil
         let opens = stage.opensAtLeastPercent.map {
             "then pauses the run if the share of opens is below \($0.percentText) of usual"
@@ -91,7 +99,7 @@ package struct PlannedStage: Hashable, Sendable {
         let notices =
             noticed.isEmpty
             ? nil : "stops automatically at a rejection rate of \(noticed.joined(separator: ", ")) responses"
-        return [first, approval, proof, notices, hold, opens, decision].compactMap(\.self)
+        return [first, approval, proof, notices, hold, opens, decision, expired].compactMap(\.self)
     }
 
     /// What the stage compares, and what follows. `nil` in a stage that decides on no variant.

@@ -130,7 +130,7 @@ package struct Planner: Sendable {
             blocks: PlanBlocks(campaign, renderers, reach).blocks, payloadLimitBytes: campaign.pushType.payloadMaxBytes,
             headers: Plan.Header.all(definition),
             waves: Wave.all(definition, reach, waves, previous: previous, sharing: pace),
-            stages: PlannedStage.all(campaign, reach),
+            stages: PlannedStage.all(definition, reach, waves),
             silentBudget: SilentForecast(campaign, budget, usedUp: reach.silentBudget),
             capped: CappedForecast(preview, reach),
             quiet: QuietForecast(definition, reach, waves),

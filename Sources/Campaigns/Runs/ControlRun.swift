@@ -85,6 +85,7 @@ package struct ControlRun: Sendable {
                 "\(campaign.name) has no variant \"\(variant)\"; "
                     + (names.isEmpty ? "it has no variants, so name none" : "use one of \(names)"))
         }
+        try requireUnexpired(run)
         let number = stage ?? (chosen == nil ? nil : campaign.stages?.count)
         let isApproved =
             if let number, number > 0 {
@@ -94,6 +95,18 @@ package struct ControlRun: Sendable {
         guard isApproved else { throw try await unapproved(run.id, stage: number, variant: variant) }
         guard let run = try await store.run(run.id) else { throw Failure(.notFound, "run \(run.id) no longer exists") }
         return Changed(run: run, busyOwner: nil)
+    }
+
+    /// Refuses the approval of a stage whose pushes have all expired, because it would send nothing. In a run by each
+    /// device's clock, some may not have expired yet.
+    private func requireUnexpired(_ run: Run) throws {
+        guard run.state == .paused, run.halt == .approval, run.definition.wall == nil,
+            let end = run.definition.expiry.moment(wave: nil), clock.now() >= end
+        else { return }
+        throw Failure(
+            .refused,
+            "run \(run.id) was not approved: its pushes expired at \(StageSummary.text(end)) UTC, so no device would get "
+                + "one; `fanfare cancel \(run.id)` ends the run")
     }
 
     /// Returns the failure of an approval. It names the stage that the run waits for, if any.

@@ -60,7 +60,7 @@ extension StageSummary {
     var choice: String {
         let names = run.definition.campaign.variants.map(\.name).joined(separator: " or ")
         return "\(decided): `fanfare approve \(run.id) --variant NAME` sends \(names) to the rest, "
-            + "`fanfare cancel \(run.id)` ends the run"
+            + "`fanfare cancel \(run.id)` ends the run\(deadline)"
     }
 
     /// What a person chose, for the audit log.

@@ -24,7 +24,22 @@ package struct StageSummary {
 
     var approval: String {
         "\(name), \(record.size.counted("device")), waits for approval; `fanfare approve \(run.id) "
-            + "--stage \(record.index + 1)` sends it, `fanfare cancel \(run.id)` ends the run"
+            + "--stage \(record.index + 1)` sends it, `fanfare cancel \(run.id)` ends the run\(deadline)"
+    }
+
+    /// `; its pushes expire at 2026-11-30 14:00 UTC`, for a stage that waits for a person. Empty if Fanfare sets no
+    /// limit.
+    var deadline: String {
+        guard let life = run.definition.expiry.after, life > .zero else { return "" }
+        guard run.definition.wall == nil else {
+            return "; its pushes expire \(WrittenDuration.text(life)) after the turn of their time zone"
+        }
+        return run.definition.expiry.moment(wave: nil).map { "; its pushes expire at \(Self.text($0)) UTC" } ?? ""
+    }
+
+    /// `2026-11-30 14:00`.
+    package static func text(_ moment: Timestamp) -> String {
+        String(moment.iso8601.prefix(16).replacing("T", with: " "))
     }
 
     package func approved(by actor: Actor) -> String {
