@@ -1,5 +1,6 @@
 import CCurl
 import CKernel
+import COpenSSL
 import Foundation
 import Synchronization
 
@@ -151,7 +152,9 @@ final class Transfer: Sendable {
     private func reason(of code: CURLcode, _ handle: UnsafeMutableRawPointer) -> String {
         let verified = fanfare_curl_get_long(handle, CURLINFO_SSL_VERIFYRESULT)
         let text = curl_easy_strerror(code).map { String(cString: $0) } ?? "curl error \(code.rawValue)"
-        return verified == 0 ? text : "\(text) (OpenSSL verify result \(verified))"
+        guard verified != 0 else { return text }
+        let why = X509_verify_cert_error_string(verified).map { String(cString: $0) } ?? "result \(verified)"
+        return "\(text) (OpenSSL: \(why))"
     }
 }
 

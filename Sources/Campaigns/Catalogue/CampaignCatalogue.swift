@@ -87,7 +87,7 @@ package struct CampaignCatalogue {
     }
 
     private func lost(_ folder: String, _ what: String, _ remedy: String) -> Problem {
-        let count = entries.count
+        let count = entries.values.count { $0.ready != nil }
         let kept =
             switch count {
             case 0: "no campaign is loaded"

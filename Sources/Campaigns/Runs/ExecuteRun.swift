@@ -90,10 +90,9 @@ package struct ExecuteRun: Sendable {
         do {
             return try await here(run)
         } catch StoreError.runIsOver(let run, let state) {
-            guard let end = try await runs.run(run).flatMap({ RunEnd($0) }) else {
-                throw StoreError.runIsOver(run: run, state: state)
-            }
-            return end
+            if let end = try await runs.run(run).flatMap({ RunEnd($0) }) { return end }
+            guard state == .finished else { throw StoreError.runIsOver(run: run, state: state) }
+            return .finished
         }
     }
 
