@@ -41,6 +41,28 @@ struct DevicePreviewTests {
         #expect(preview.good == 2 && preview.rejected == 2 && preview.topics == ["com.example.a", "com.example.b"])
     }
 
+    @Test func `the whole file counts, also after many lines that cannot be used`() throws {
+        let bad = String(repeating: "x,production,com.example.app\n", count: 10_001)
+        let preview = try Self.preview(
+            "token,environment,topic\n" + bad + "\(Self.token(1)),production,com.example.other\n")
+        #expect(preview.good == 1 && preview.rejected == 10_001 && preview.topics == ["com.example.other"])
+        #expect(preview.faults.map(\.line) == [2, 3])
+    }
+
+    @Test func `lines of a topic that the caller may not import are rejected`() throws {
+        let folder = try TemporaryDirectory()
+        let lines = ["app", "other", "app.voip"].enumerated().map {
+            "\(Self.token($0)),production,com.example.\($1)\n"
+        }
+        let path = try folder.write(Array(("token,environment,topic\n" + lines.joined()).utf8), to: "devices")
+        let rejects = folder.file("rejects")
+        let reader = DeviceFileReader(path: path, rejectsPath: rejects) { $0.isTopic(of: "com.example.app") }
+        var topics: [String] = []
+        let counts = try reader.forEachBatch(size: 10) { topics += $0.map(\.topic) }
+        #expect(topics == ["com.example.app", "com.example.app.voip"] && counts.rejected == 1)
+        #expect(try Files.text(rejects).contains("com.example.other"))
+    }
+
     @Test(arguments: [
         "", "name,colour\nann,blue\n", "\(String(repeating: "a", count: 64)),production,com.example.app\n",
     ])

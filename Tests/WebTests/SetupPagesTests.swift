@@ -344,6 +344,20 @@ struct SetupPagesTests {
                 if status == 303 { _ = try await Self.finished(scene, address) }
             }
             #expect(try await scene.store.deviceCounts().reduce(0) { $0 + $1.count } == 7)
+            // A device of another app behind many lines that cannot be used.
+            let bad = String(repeating: "x,production,com.example.app,i,blue\n", count: 10_000)
+            let hidden = Self.list().split(separator: "\n", maxSplits: 1).joined(separator: "\n\(bad)")
+                .replacing("com.example.app,i-7", with: "com.example.other,i-7")
+            let sent = try await Self.send(scene, "/setup/devices", file: hidden, headers: own)
+            let address = try #require(sent.header("location"))
+            #expect(try await scene.page(address, form: [:], headers: own).status == 403)
+            // The import itself rejects such lines, whatever the preview has found.
+            let id = String(try #require(address.split(separator: "/").last))
+            let caller = Caller(name: "of-one", role: .admin, topic: "com.example.app", proof: .session)
+            try scene.webConsole.cases.uploads.start(id, by: caller.actor, sees: caller.sees)
+            let done = try await Self.finished(scene, address)
+            #expect(done.text.contains("6 devices imported") && done.text.contains("10,002 lines"), "\(done.text)")
+            #expect(try await scene.store.deviceCounts().map(\.topic) == ["com.example.app"])
             let page = try await scene.page("/setup", headers: own)
             #expect(!page.text.contains("action=\"/setup/key\"") && page.text.contains("action=\"/setup/devices\""))
         }

@@ -16,6 +16,7 @@ package struct DeviceFileReader: Sendable {
     private let rejectsPath: String?
     private let replacesAttributes: Bool
     private let leavesOutUnknown: Bool
+    private let isAllowed: (@Sendable (_ topic: String) -> Bool)?
 
     /// - Parameters:
     ///   - path: a file, or `-` for standard input.
@@ -24,10 +25,13 @@ package struct DeviceFileReader: Sendable {
     ///   - replacesAttributes: whether the attributes of a line replace all of its device's attributes.
     ///   - leavesOutUnknown: whether unknown columns are left out. Otherwise a file with such a column is refused, and
     ///     a JSON line with one is unusable.
+    ///   - isAllowed: whether the caller may import devices of a topic. Other lines are unusable. `nil` allows all
+    ///     topics.
     package init(
         path: String, format: ImportFormat? = nil, rejectsPath: String? = nil, replacesAttributes: Bool = false,
-        leavesOutUnknown: Bool = false
+        leavesOutUnknown: Bool = false, isAllowed: (@Sendable (_ topic: String) -> Bool)? = nil
     ) {
+        self.isAllowed = isAllowed
         self.leavesOutUnknown = leavesOutUnknown
         self.replacesAttributes = replacesAttributes
         self.path = path
@@ -70,7 +74,7 @@ package struct DeviceFileReader: Sendable {
     private func decoder(columns: [DeviceColumn]?) -> DeviceLineDecoder {
         DeviceLineDecoder(
             columns: columns, isLenient: true, leavesOutUnknown: leavesOutUnknown,
-            replacesAttributes: replacesAttributes)
+            replacesAttributes: replacesAttributes, isAllowed: isAllowed)
     }
 }
 

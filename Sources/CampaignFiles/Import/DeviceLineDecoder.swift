@@ -12,6 +12,8 @@ struct DeviceLineDecoder: RecordDecoder {
     /// The keys of JSON objects that were read so far, if unknown ones are left out: at most ``keysMax``.
     private(set) var keysRead: [String] = []
     private static let keysMax = 100
+    /// Whether the caller may import devices of a topic. `nil` allows all topics.
+    private let isAllowed: (@Sendable (_ topic: String) -> Bool)?
     private var builder: DeviceRecordBuilder
     private var keys = ByteCache<DeviceColumn?>()
     /// The reasons for the values that were left out of the latest record.
@@ -19,8 +21,9 @@ struct DeviceLineDecoder: RecordDecoder {
 
     init(
         columns: [DeviceColumn]?, isLenient: Bool = false, leavesOutUnknown: Bool = false,
-        replacesAttributes: Bool = false
+        replacesAttributes: Bool = false, isAllowed: (@Sendable (_ topic: String) -> Bool)? = nil
     ) {
+        self.isAllowed = isAllowed
         self.leavesOutUnknown = leavesOutUnknown
         self.columns = columns
         self.isLenient = isLenient
@@ -38,7 +41,11 @@ struct DeviceLineDecoder: RecordDecoder {
         } else {
             try setMembers(try JSONLineReader.members(bytes, range))
         }
-        return try builder.finish()
+        let device = try builder.finish()
+        if let isAllowed, !isAllowed(device.topic) {
+            throw LineFault(reason: "topic \(quoted(device.topic)) does not belong to your app")
+        }
+        return device
     }
 
     /// Decodes a device with a known topic and installation. The object may repeat these values, but not with

@@ -20,7 +20,7 @@ package struct DevicePreview: Hashable, Sendable {
     package var rejected = 0
     /// The first lines that cannot be used.
     package var faults: [Fault] = []
-    /// The topics of the devices.
+    /// The topics of the devices, at most 100.
     package var topics: Set<String> = []
 
     package init() {}
@@ -28,8 +28,6 @@ package struct DevicePreview: Hashable, Sendable {
 
 extension DeviceFileReader {
     private static let topicsMax = 100
-    /// The number of lines that cannot be used after which the rest is not read: the file is no list of devices.
-    private static let rejectedMax = 10_000
 
     /// Reads the whole file, and keeps only a sample of it. Unknown columns are left out, as by an import that leaves
     /// them out. Throws ``ImportError`` if the file or its header cannot be read.
@@ -44,7 +42,7 @@ extension DeviceFileReader {
             preview.rejected += 1
             if preview.faults.count < faultsMax { preview.faults.append(.init(line: line, reason: reason)) }
         }
-        reading: while preview.rejected < Self.rejectedMax {
+        reading: while true {
             switch try cutter.next() {
             case .end: break reading
             case .broken(_, let reason): reject(cutter.line, reason)

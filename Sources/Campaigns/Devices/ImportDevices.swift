@@ -23,16 +23,19 @@ package struct ImportDevices: Sendable {
     ///   - replacesAttributes: whether the attributes of a line replace all attributes of its device.
     ///   - leavesOutUnknown: whether unknown columns are left out. Otherwise such a file is refused.
     ///   - isDryRun: whether to report the changes without making them.
+    ///   - isAllowed: whether the caller may import devices of a topic. Other lines are rejected. `nil` allows all
+    ///     topics.
     ///   - progress: receives the number of devices read so far.
     ///   - ordering: receives the number of devices, if final work on them takes time.
     package func run(
         path: String, format: ImportFormat?, rejects: String?, replacesAttributes: Bool = false,
-        leavesOutUnknown: Bool = false, isDryRun: Bool, progress: (Int) -> Void, ordering: (Int) -> Void = { _ in }
+        leavesOutUnknown: Bool = false, isDryRun: Bool, isAllowed: (@Sendable (_ topic: String) -> Bool)? = nil,
+        progress: (Int) -> Void, ordering: (Int) -> Void = { _ in }
     ) async throws -> ImportResult {
         let rejectsPath = RejectsPath.path(for: path, named: rejects)
         let reader = DeviceFileReader(
             path: path, format: format, rejectsPath: rejectsPath, replacesAttributes: replacesAttributes,
-            leavesOutUnknown: leavesOutUnknown)
+            leavesOutUnknown: leavesOutUnknown, isAllowed: isAllowed)
         var result = ImportResult(dryRun: isDryRun)
         let devices = isDryRun ? nil : try await store.deviceImport()
         let lines: ReadCounts

@@ -110,7 +110,11 @@ package final class DeviceUploads: Sendable {
     }
 
     /// Starts the import of an upload in the background. ``upload(_:)`` shows its progress.
-    package func start(_ id: String, by actor: Actor) throws {
+    ///
+    /// - Parameter sees: whether the actor may import devices of a topic. Lines with another topic are rejected.
+    package func start(
+        _ id: String, by actor: Actor, sees: @escaping @Sendable (_ topic: String) -> Bool
+    ) throws {
         let upload = try uploads.withLock { uploads in
             guard let upload = uploads[id], upload.preview != nil, case .uploaded = upload.state else {
                 throw Failure(.refused, "this file was imported or removed; upload it again")
@@ -120,7 +124,7 @@ package final class DeviceUploads: Sendable {
             uploads[id]?.state = .running(0)
             return upload
         }
-        Task(executorPreference: thread) { await self.run(upload, actor) }
+        Task(executorPreference: thread) { await self.run(upload, actor, sees) }
     }
 
     /// Deletes the files that are older than an hour, also those of an earlier process.
@@ -149,13 +153,14 @@ package final class DeviceUploads: Sendable {
 
     private static let rejects = ".rejects"
 
-    private func run(_ upload: Upload, _ actor: Actor) async {
+    private func run(_ upload: Upload, _ actor: Actor, _ sees: @escaping @Sendable (String) -> Bool) async {
         let path = path(upload.id)
         defer { for path in [path, path + Self.rejects] { unlink(path) } }
         let importing = ImportDevices(store: store) { [clock] in clock.now() }
         do {
             var result = try await importing.run(
-                path: path, format: nil, rejects: path + Self.rejects, leavesOutUnknown: true, isDryRun: false
+                path: path, format: nil, rejects: path + Self.rejects, leavesOutUnknown: true, isDryRun: false,
+                isAllowed: sees
             ) { set(upload.id, .running($0)) }
             result.rejectsFile = nil
             try await importing.record(

@@ -52,7 +52,8 @@ struct ImportPages: Sendable {
         let upload = try visible(request)
         do {
             try requireOwn(upload, try request.caller)
-            try cases.uploads.start(upload.id, by: try request.caller.actor)
+            let caller = try request.caller
+            try cases.uploads.start(upload.id, by: caller.actor, sees: caller.sees)
             return PageRequest.seeOther("/setup/imports/\(upload.id)")
         } catch {
             return try page(request, try Problem.refusal(error, for: request.caller))
