@@ -95,8 +95,8 @@ final class InMemoryRunLog: RunLog, AuditLog {
     ) {
         state.events.append(
             StoreEvent(
-                at: now, kind: kind.rawValue, run: run.id, campaign: run.campaign, actor: actor, detail: detail,
-                files: [:]))
+                id: Int64(state.events.count + 1), at: now, kind: kind.rawValue, run: run.id, campaign: run.campaign,
+                actor: actor, detail: detail, files: [:]))
     }
 }
 

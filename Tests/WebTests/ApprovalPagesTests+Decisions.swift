@@ -170,4 +170,43 @@ extension ApprovalPagesTests {
             #expect(daily.items.map(\.isOutdated) == [nil])
         }
     }
+
+    @Test(arguments: [false, true])
+    func `the author of a waiting text that another author replaced may not sign, unless it was rejected`(
+        isRejected: Bool
+    ) async throws {
+        try await withScene(people: ["anna": ["token:author", "token:approver"]]) { scene in
+            try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
+            let other = try await scene.confined(to: PipelineScene.topic, as: .author)
+            func save(
+                _ title: String, over etag: String, headers: [String: String] = [:]
+            ) async throws -> String {
+                let own = ["If-Match": etag, "Content-Type": "application/yaml"]
+                let answer = try await scene.api(
+                    "PUT", "/campaigns/morning", as: .author,
+                    body: WebScene.scheduledText.replacing("title: Morning", with: "title: \(title)"),
+                    headers: own.merging(headers) { $1 })
+                #expect(answer.status == 202, "\(answer.text)")
+                return try #require(answer.header("etag"))
+            }
+            let live = try #require(try await scene.api("GET", "/campaigns/morning").header("etag"))
+            let first = try await save("Morning all", over: live)
+            let changes = scene.webConsole.cases.files
+            if isRejected {
+                let held = try #require(try await changes.changes().first)
+                #expect(try await scene.end(held.id, "reject").status == 200)
+            }
+            _ = try await save("\"Morning, all\"", over: isRejected ? live : first, headers: other)
+            let held = try #require(try await changes.changes().first)
+            #expect(try await scene.end(held.id, "release").status == 200)
+            let plan = try await scene.planned([:], of: "/campaigns/morning")
+            #expect(try await scene.page("\(plan.address)/ask", as: .sender, form: [:]).status == 303)
+            let waiting = try await scene.api("GET", "/approvals", as: .viewer)
+            let asked = try #require(try waiting.result(ListPage<ApprovalResult>.self).items.first)
+            let signed = try await scene.page(
+                "/approvals/\(asked.digest)/approve", as: .approver, form: ["plan": asked.plan])
+            #expect(signed.status == (isRejected ? 303 : 409), "\(signed.text)")
+            #expect(isRejected || signed.text.contains("cannot approve it; another person must"))
+        }
+    }
 }

@@ -73,6 +73,7 @@ extension ManageFiles {
                 change: holding.change, known: holding.waiting?.id,
                 detail: holding.isWithdrawn
                     ? "\(holding.change.kind) \(holding.change.name), withdrawn" : holding.change.summary,
+                files: [FileHash.absolute(holding.path): holding.change.hash],
                 withdraws: holding.isWithdrawn)
         }
         switch try await store.holdChanges(texts, most: Self.changesMax) {
@@ -152,11 +153,15 @@ extension ManageFiles {
             guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
         }
         for (change, _, path) in open {
-            // Record the author of the text, so that the author cannot approve its plan.
-            try await store.recordEvent(
-                kind: .fileWritten, run: nil, actor: change.author,
-                detail: "\(change.summary), released by \(actor.name)",
-                files: [FileHash.absolute(path): change.hash], now: now)
+            // Record the authors of the text, so that they cannot approve its plan.
+            for author in try await earlierAuthors(of: change, path) + [change.author] {
+                let isLatest = author.identity == change.author.identity
+                try await store.recordEvent(
+                    kind: .fileWritten, run: nil, actor: author,
+                    detail: "\(change.summary), \(isLatest ? "" : "based on this author's text, ")released by "
+                        + actor.name,
+                    files: [FileHash.absolute(path): change.hash], now: now)
+            }
         }
         let files = open.map { AtomicFile.Replacement(path: $0.path, text: $0.text.text, expected: $0.change.expected) }
         if let other = try AtomicFile.write(Self.templatesFirst(files, open.map(\.text.kind)), in: folders) {
@@ -164,6 +169,39 @@ extension ManageFiles {
         }
         for change in changes { try await end(change, .changeReleased, by: actor, detail: change.summary, now: now) }
         return result
+    }
+
+    /// Returns the other authors whose waiting texts of the same file this change has replaced, each once.
+    ///
+    /// Each held text is an event. Texts before the latest release or rejection are not part of this one.
+    private func earlierAuthors(of change: PendingChange, _ path: String) async throws -> [Actor] {
+        var ended: Int64 = 0
+        for kind in [EventKind.changeReleased, .changeRejected] {
+            ended = try await events(kind, of: change, path, after: ended, atMost: 1).first?.id ?? ended
+        }
+        var known: Set = [change.author.identity]
+        return try await events(.changeHeld, of: change, path, after: ended, atMost: .max).map(\.actor)
+            .filter { known.insert($0.identity).inserted }
+    }
+
+    /// Returns events about the file of a change, newest first.
+    private func events(
+        _ kind: EventKind, of change: PendingChange, _ path: String, after id: Int64, atMost count: Int
+    ) async throws -> [StoreEvent] {
+        let path = FileHash.absolute(path)
+        var found: [StoreEvent] = []
+        var cursor: Int64?
+        repeat {
+            let page = try await store.events(EventFilter(kind: kind.rawValue), before: cursor, limit: 1000)
+            for event in page.events {
+                guard event.id > id, found.count < count else { return found }
+                // Earlier versions recorded no path.
+                let isOwn = event.files.isEmpty && event.detail.hasPrefix("\(change.kind) \(change.name), ")
+                if isOwn || event.files[path] != nil { found.append(event) }
+            }
+            cursor = page.next
+        } while cursor != nil
+        return found
     }
 
     /// Removes a waiting text and the texts of its author that belong to it, and records the rejection.
@@ -217,7 +255,11 @@ extension ManageFiles {
         _ change: PendingChange, _ kind: EventKind, by actor: Actor, detail: String, now: Timestamp
     ) async throws {
         let detail = "\(detail), by \(change.author.name)"
-        guard try await store.endChange(change.id, kind, by: actor, detail: detail, now: now) else {
+        let path = FileHash.absolute(try pathOrNew(self.kind(of: change), change.name))
+        guard
+            try await store.endChange(
+                change.id, kind, by: actor, detail: detail, files: [path: change.hash], now: now)
+        else {
             throw Self.none(change.id)
         }
     }

@@ -26,7 +26,7 @@ extension RelationalStore {
         var held = text.change
         if let known = text.known { try db.execute("DELETE FROM pending_change WHERE id = $1", known) }
         guard !text.withdraws else {
-            if text.known != nil { try db.record(.changeRejected, by: held.author, text.detail, now: held.askedAt) }
+            if text.known != nil { try record(.changeRejected, text, db) }
             return nil
         }
         let account = held.author.account
@@ -38,8 +38,13 @@ extension RelationalStore {
                 """, held.kind, held.name, held.text, held.hash, held.base, held.author.name,
                 account?.uid, account?.user ?? held.author.signedInAs, held.author.origin.rawValue, held.askedAt
             ) { try $0.int64(0) } ?? 0
-        try db.record(.changeHeld, by: held.author, text.detail, now: held.askedAt)
+        try record(.changeHeld, text, db)
         return held
+    }
+
+    private static func record(_ kind: EventKind, _ text: TextToHold, _ db: Session) throws {
+        try db.record(
+            kind, run: nil, by: text.change.author, text.detail, files: text.files, now: text.change.askedAt)
     }
 
     package func pendingChanges() async throws -> [PendingChange] {
@@ -55,11 +60,11 @@ extension RelationalStore {
     }
 
     package func endChange(
-        _ id: Int64, _ kind: EventKind, by actor: Actor, detail: String, now: Timestamp
+        _ id: Int64, _ kind: EventKind, by actor: Actor, detail: String, files: [String: String], now: Timestamp
     ) async throws -> Bool {
         try await transaction(.durable) { db in
             guard try db.execute("DELETE FROM pending_change WHERE id = $1", id) > 0 else { return false }
-            try db.record(kind, by: actor, detail, now: now)
+            try db.record(kind, run: nil, by: actor, detail, files: files, now: now)
             return true
         }
     }

@@ -49,8 +49,8 @@ private enum EventRow {
             SELECT \(columns) FROM event LEFT JOIN run ON run.id = event.run_id
             WHERE \(conditions.joined(separator: " AND ")) ORDER BY event.id DESC LIMIT $2
             """, values: values
-        ) { row in (id: try row.int64(0), event: try event(row)) }
-        return EventPage(events: rows.map(\.event), next: rows.count == limit ? rows.last?.id : nil)
+        ) { try event($0) }
+        return EventPage(events: rows, next: rows.count == limit ? rows.last?.id : nil)
     }
 
     private static func event(_ row: some SQLFields) throws -> StoreEvent {
@@ -58,7 +58,7 @@ private enum EventRow {
             try row.text(7), uid: try row.int64OrNil(8), user: try row.textOrNil(9),
             origin: try row.textOrNil(11).flatMap(Actor.Origin.init) ?? .command, command: try row.textOrNil(10))
         return StoreEvent(
-            at: try row.timestamp(1), kind: try row.text(2), run: try row.int64OrNil(3),
+            id: try row.int64(0), at: try row.timestamp(1), kind: try row.text(2), run: try row.int64OrNil(3),
             campaign: try row.textOrNil(4), actor: actor, detail: try row.text(5),
             files: ReadableRows.value(try row.textOrNil(6), otherwise: [:]))
     }

@@ -42,6 +42,8 @@ extension AuditLog {
 
 /// One event of the audit log.
 package struct StoreEvent: Hashable, Sendable {
+    /// The number of the event. A later event has a greater number, also if the clock was set.
+    package var id: Int64
     package var at: Timestamp
     /// The raw value of an ``EventKind``. A kind that a later version wrote is kept unchanged.
     package var kind: String
@@ -54,9 +56,10 @@ package struct StoreEvent: Hashable, Sendable {
     package var files: [String: String]
 
     package init(
-        at: Timestamp, kind: String, run: Int64?, campaign: String?, actor: Actor, detail: String,
+        id: Int64, at: Timestamp, kind: String, run: Int64?, campaign: String?, actor: Actor, detail: String,
         files: [String: String]
     ) {
+        self.id = id
         self.at = at
         self.kind = kind
         self.run = run

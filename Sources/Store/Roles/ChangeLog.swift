@@ -16,8 +16,10 @@ package protocol ChangeLog: Sendable {
     func pendingChange(_ id: Int64) async throws -> PendingChange?
 
     /// Removes a change, with an event. Returns `false`, and records nothing, if it is gone already.
+    ///
+    /// - Parameter files: the SHA-256 in hex of the change's text, by the path of its file.
     func endChange(
-        _ id: Int64, _ kind: EventKind, by actor: Actor, detail: String, now: Timestamp
+        _ id: Int64, _ kind: EventKind, by actor: Actor, detail: String, files: [String: String], now: Timestamp
     ) async throws -> Bool
 }
 
@@ -27,13 +29,18 @@ package struct TextToHold: Sendable {
     /// The file's change that the author has seen; `nil` if there was none.
     package var known: Int64?
     package var detail: String
+    /// The SHA-256 in hex of the text, by the path of its file, for the event.
+    package var files: [String: String]
     /// Whether the text is that of the file, so that nothing waits after the save.
     package var withdraws: Bool
 
-    package init(change: PendingChange, known: Int64?, detail: String, withdraws: Bool = false) {
+    package init(
+        change: PendingChange, known: Int64?, detail: String, files: [String: String] = [:], withdraws: Bool = false
+    ) {
         self.change = change
         self.known = known
         self.detail = detail
+        self.files = files
         self.withdraws = withdraws
     }
 }

@@ -62,10 +62,15 @@ extension AccessLogContract {
         }
         Promise("a change ends once, and its number is not used again") { store in
             let first = try held(try await hold(change(), store, most: 2))
-            #expect(try await store.endChange(first.id, .changeReleased, by: "ben", detail: "y", now: noon))
-            #expect(try await store.endChange(first.id, .changeRejected, by: "ben", detail: "z", now: noon) == false)
-            let kinds = try await store.events(run: nil, since: nil, limit: 9).map(\.kind)
-            #expect(kinds.suffix(2) == ["change_held", "change_released"])
+            #expect(
+                try await store.endChange(
+                    first.id, .changeReleased, by: "ben", detail: "y", files: ["/a": "h"], now: noon))
+            let isAgain = try await store.endChange(
+                first.id, .changeRejected, by: "ben", detail: "z", files: [:], now: noon)
+            #expect(!isAgain)
+            let events = try await store.events(run: nil, since: nil, limit: 9)
+            #expect(events.map(\.kind).suffix(2) == ["change_held", "change_released"])
+            #expect(events.last?.files == ["/a": "h"] && events.map(\.id) == events.map(\.id).sorted())
             let second = try held(try await hold(change(), store, most: 2))
             #expect(second.id > first.id)
         }
