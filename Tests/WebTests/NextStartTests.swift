@@ -117,4 +117,33 @@ struct NextStartTests {
             #expect(values?.variables == ["title": "The Reef"])
         }
     }
+
+    @Test func `a plan of a start has its values, by the API too, and the start sends what was planned`() async throws {
+        try await Self.with { scene in
+            let first = try await Self.starts(scene)[0]
+            let form = ["occurrence": first, "v.title": "The Reef", "v.show": "Own"]
+            #expect(try await scene.page(Self.next, as: .sender, form: form).status == 303)
+            func plan(_ body: String) async throws -> PlanResult {
+                try await scene.api("POST", "/campaigns/morning/plan", as: .author, body: body).result()
+            }
+            for body in ["{}", #"{"occurrence": "\#(first)"}"#] {
+                let planned = try await plan(body)
+                #expect(planned.unsetVariables.isEmpty && planned.plan != nil, "\(planned)")
+                #expect(try ResultJSON.text(planned).contains("The Reef"))
+            }
+            #expect(try await plan(#"{"now": true}"#).unsetVariables == ["title"])
+            // A value that the caller gives counts, also if it is the default of the file.
+            let own = #""occurrence": "\#(first)", "variables": {"show": "WenderCast"}"#
+            let planned = try await plan("{\(own)}")
+            let token = try #require(planned.plan)
+            let startsAt = try #require(try await values(scene).values(campaign: "morning", occurrence: first)).startsAt
+            scene.sending.clock.advance(by: startsAt - scene.sending.clock.now)
+            let started = try await scene.api(
+                "POST", "/campaigns/morning/runs", as: .sender, body: "{\(own), \"plan\": \"\(token)\"}")
+            #expect(started.status == 202, "\(started.text)")
+            let runs: any RunLog = scene.store
+            let run = try #require(try await runs.run(campaign: "morning", occurrence: first))
+            #expect(run.definition.variables == ["title": "The Reef", "show": "WenderCast"])
+        }
+    }
 }

@@ -17,14 +17,15 @@ package struct PlanCampaign: Sendable {
 
     private let planner: Planner
     private let keyed: Set<PushEnvironment>
-    private let store: any RunLog & DeviceRegistry & OutcomeReader
+    private let store: any RunLog & DeviceRegistry & OutcomeReader & OccurrenceValueLog
     private let brake: Configuration.VolumeBrake?
     private let approvals: ApprovalRules?
 
     /// - Parameter topic: the campaign's topic. If the configuration contains its app, the app gives the silent budget,
     ///   the frequency caps, and the environments that have a key.
     package init(
-        store: any RunLog & DeviceRegistry & OutcomeReader, configuration: Configuration, topic: String
+        store: any RunLog & DeviceRegistry & OutcomeReader & OccurrenceValueLog, configuration: Configuration,
+        topic: String
     ) {
         let app = configuration.appIfKnown(for: topic)
         planner = Planner(
@@ -38,13 +39,20 @@ package struct PlanCampaign: Sendable {
     }
 
     /// - Parameters:
+    ///   - typed: the variables whose values the caller gives. At a start of the schedule, all others have the values
+    ///     that a person gave for it. `nil` if the plan shows exactly the values of the definition.
     ///   - occurrence: the occurrence of the campaign's schedule; `nil` for the next one.
     ///   - isNow: whether to plan a start now, whatever the schedule says.
     ///   - actor: the person who would start the run, whose usual volume counts for the brake; `nil` for the daemon.
     package func plan(
-        _ definition: RunDefinition, occurrence: String?, isNow: Bool, by actor: Actor? = nil, now: Timestamp
+        _ given: RunDefinition, typed: Set<String>? = [], occurrence: String?, isNow: Bool, by actor: Actor? = nil,
+        now: Timestamp
     ) async throws -> Planned {
-        let found = try Self.occurrence(of: definition, occurrence, isNow, now)
+        let found = try Self.occurrence(of: given, occurrence, isNow, now)
+        var definition = given
+        if let found, let typed {
+            definition = try await store.definition(given, typed: typed, occurrence: found.key)
+        }
         let (shown, unset) = (found.map { definition.planned(for: $0) } ?? definition).filledForShow()
         var plan = try await planner.plan(shown, now: now)
         plan.keyless = KeylessDevices.all(in: plan.reach, keyed: keyed)

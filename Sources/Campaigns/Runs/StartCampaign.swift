@@ -56,28 +56,23 @@ package struct StartCampaign: Sendable {
 
     /// Checks that a campaign may start: no stop is in force, it can be rendered, and its app is known.
     ///
-    /// - Parameter occurrence: the occurrence as the caller named it; `nil` for a new one.
-    package func prepare(_ given: RunDefinition, occurrence: String?) async throws -> Prepared {
+    /// - Parameters:
+    ///   - typed: the variables whose values the caller gives. At a start of the schedule, all others have the values
+    ///     that a person gave for it.
+    ///   - occurrence: the occurrence as the caller named it; `nil` for a new one.
+    package func prepare(
+        _ given: RunDefinition, typed: Set<String>, occurrence: String?
+    ) async throws -> Prepared {
         try await runs.requireNoStop(campaign: given.campaign.name)
-        let scheduled = ScheduledOccurrence(try await withValues(given, occurrence), named: occurrence)
+        var scheduled = ScheduledOccurrence(given, named: occurrence)
+        if let key = scheduled?.key {
+            let definition = try await store.definition(given, typed: typed, occurrence: key)
+            scheduled = ScheduledOccurrence(definition, named: occurrence)
+        }
         let definition = scheduled?.definition ?? given
         _ = try VariantRenderers(definition)
         return Prepared(
             definition: definition, app: try configuration.app(for: definition.campaign.topic), scheduled: scheduled)
-    }
-
-    /// Returns the definition with the values that a person gave for the occurrence, where the caller gives no others.
-    private func withValues(_ given: RunDefinition, _ occurrence: String?) async throws -> RunDefinition {
-        let key = ScheduledOccurrence(given, named: occurrence)?.key
-        guard let key, let values = try await store.values(campaign: given.campaign.name, occurrence: key) else {
-            return given
-        }
-        var definition = given
-        definition.variables.merge(given.campaign.declared(values.variables)) { $1 }
-        for (name, typed) in given.variables where typed != given.campaign.variables[name] {
-            definition.variables[name] = typed
-        }
-        return definition
     }
 
     /// Counts the devices that the run would be sent to if it started now.
@@ -188,7 +183,8 @@ extension StartCampaign {
             return known
         }
         let definition = try source.definition(with: order.variables, plannedAt: now)
-        let prepared = try await prepare(definition, occurrence: order.occurrence)
+        let prepared = try await prepare(
+            definition, typed: Set(order.variables.keys), occurrence: order.occurrence)
         if let missed = try await missed(prepared, by: actor, now: now) {
             try requireSent(missed)
         }

@@ -39,6 +39,25 @@ extension Campaign {
     }
 }
 
+extension OccurrenceValueLog {
+    /// Returns the definition with the values that a person gave for a start of the schedule, except where the caller
+    /// gives others.
+    ///
+    /// - Parameters:
+    ///   - typed: the variables whose values the caller gives. They count also where they are the file's defaults.
+    ///   - key: the key of the occurrence.
+    func definition(
+        _ given: RunDefinition, typed: Set<String>, occurrence key: String
+    ) async throws -> RunDefinition {
+        guard let stored = try await values(campaign: given.campaign.name, occurrence: key) else { return given }
+        var definition = given
+        for (name, value) in given.campaign.declared(stored.variables) where !typed.contains(name) {
+            definition.variables[name] = value
+        }
+        return definition
+    }
+}
+
 extension ReadyCampaign {
     /// Returns the variables without a value, because of which this start of the campaign fails.
     package func missingValues(at occurrence: Occurrence, _ values: StartValues) -> [String] {

@@ -52,15 +52,17 @@ struct CampaignArguments: ParsableArguments {
         try Self.definitionWithFiles(campaign, variables, configuration, plannedAt: plannedAt).definition
     }
 
-    /// Returns the definition together with the hashes of its files, for the audit log.
+    /// Returns the definition together with the variables that have a value from the arguments, and with the hashes of
+    /// its files, for the audit log.
     static func definitionWithFiles(
         _ campaign: String, _ variables: VariableArguments, _ configuration: Configuration, plannedAt: Timestamp
-    ) throws -> (definition: RunDefinition, files: [String: String]) {
+    ) throws -> (definition: RunDefinition, typed: Set<String>, files: [String: String]) {
         let source = try CampaignSource.load(campaign, configuration)
         for warning in source.warnings { Console.note(warning.description) }
-        let definition = try source.definition(with: variables.values(), plannedAt: plannedAt)
+        let values = try variables.values()
+        let definition = try source.definition(with: values, plannedAt: plannedAt)
         for finding in definition.lintOfValues() { Console.note("warning: \(finding)") }
-        return (definition, try source.hashes)
+        return (definition, Set(values.keys), try source.hashes)
     }
 }
 

@@ -42,19 +42,22 @@ struct PlanCommand: AsyncParsableCommand {
         let session = try await settings.session(
             configuration, forApproval || save || removeValues ? .writing : .reading)
         if removeValues { try await remove(configuration, session) }
-        var (definition, files) = try CampaignArguments.definitionWithFiles(
+        let (definition, typed, files) = try CampaignArguments.definitionWithFiles(
             arguments.campaign, arguments.variables, configuration, plannedAt: session.now)
-        if let occurrence, try arguments.variables.values().isEmpty {
-            let source = try CampaignSource.load(arguments.campaign, configuration)
-            definition = try await session.useCases.values.start(source, named: occurrence, now: session.now).definition
-        }
+        // With --save, the values become those of the start, in place of its earlier ones.
+        let givesValues = save && occurrence != nil && !typed.isEmpty
         let planned = try await session.useCases.planning(definition.campaign.topic)
-            .plan(definition, occurrence: occurrence, isNow: now, by: session.actor, now: session.now)
+            .plan(
+                definition, typed: givesValues ? nil : typed, occurrence: occurrence, isNow: now, by: session.actor,
+                now: session.now)
         let text = PlanText(
             plan: planned.plan, unset: planned.unset, showsAllSamples: samples, isForApproval: forApproval)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
         if forApproval { try await ask(for: planned, files, session) }
-        if save { try await keep(planned, configuration, session) }
+        if save {
+            let values = definition.variables.filter { typed.contains($0.key) }
+            try await keep(planned, values, configuration, session)
+        }
         if !planned.plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
     }
 
@@ -68,14 +71,13 @@ struct PlanCommand: AsyncParsableCommand {
     }
 
     private func keep(
-        _ planned: PlanCampaign.Planned, _ configuration: Configuration, _ session: Session
+        _ planned: PlanCampaign.Planned, _ values: [String: String], _ configuration: Configuration, _ session: Session
     ) async throws {
         let kept = try await session.useCases.plans.keep(
             planned, file: arguments.campaign, by: session.actor, now: session.now)
         let next =
             kept.isScheduled || kept.token == nil ? "" : "; `fanfare run \(kept.file) --plan \(kept.id)` sends it"
         Console.note("kept as plan \(kept.id)\(next)")
-        let values = try arguments.variables.values()
         guard let occurrence, !values.isEmpty else { return }
         let source = try CampaignSource.load(arguments.campaign, configuration)
         let start = try await session.useCases.values.give(
@@ -170,7 +172,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let session = try await settings.session(configuration)
         if let to { try session.useCases.tests.requireNamed(to) }
         let definition = try arguments.definition(configuration, plannedAt: session.now)
-        let prepared = try await session.useCases.start.prepare(definition, occurrence: nil)
+        let prepared = try await session.useCases.start.prepare(definition, typed: [], occurrence: nil)
         var sending = CommandSender.testing(session, log)
         let isOwn = try await sending.prepare(prepared.app)
         let test = session.useCases.tests

@@ -148,7 +148,7 @@ struct RunCommand: AsyncParsableCommand {
             late = try await goOn(with: run, session)
             guard late != nil else { return }
         }
-        let (given, files) = try CampaignArguments.definitionWithFiles(
+        let (given, typed, files) = try CampaignArguments.definitionWithFiles(
             campaign, variables, session.configuration, plannedAt: session.now)
         while given.campaign.name != campaign, let run = try await known(given.campaign.name, session) {
             late = try await goOn(with: run, session)
@@ -160,7 +160,7 @@ struct RunCommand: AsyncParsableCommand {
             try await TimerOccurrence.requireKnown(
                 by: occurrenceBy, of: given.campaign.name, session.store, now: session.clock.now(), zone: .current)
         }
-        try await start(given, files, session)
+        try await start(given, typed, files, session)
         // This call found the run late, so fail to alert a person. The next call reports it only on standard error.
         if let late { throw late }
     }
@@ -206,9 +206,11 @@ struct RunCommand: AsyncParsableCommand {
         return try await starting.unfinished(of: campaign, occurrence: key).next
     }
 
-    private func start(_ given: RunDefinition, _ files: [String: String], _ session: Session) async throws {
+    private func start(
+        _ given: RunDefinition, _ typed: Set<String>, _ files: [String: String], _ session: Session
+    ) async throws {
         let starting = session.useCases.start
-        var prepared = try await starting.prepare(given, occurrence: occurrence)
+        var prepared = try await starting.prepare(given, typed: typed, occurrence: occurrence)
         var sending = try await CommandSender.reporting(session, log)
         if !prepared.isScheduled { noteSchedule(of: prepared.definition, at: session.clock.now()) }
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }

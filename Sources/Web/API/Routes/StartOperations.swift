@@ -59,7 +59,8 @@ struct StartOperations: Sendable {
             let definition = try definition(request, body.variables)
             try await CampaignAccess(cases, request.caller).requireSegments(of: definition.campaign)
             let planned = try await cases.planning(definition.campaign.topic).plan(
-                definition, occurrence: body.occurrence, isNow: body.now ?? false, by: request.caller.actor,
+                definition, typed: Set((body.variables ?? [:]).keys), occurrence: body.occurrence,
+                isNow: body.now ?? false, by: request.caller.actor,
                 now: cases.now)
             return try .json(planned.result)
         }

@@ -220,13 +220,12 @@ struct CampaignPageBuilder: Sendable {
         let planning = cases.planning(definition.campaign.topic)
         let hasNext = definition.campaign.schedule.flatMap(Timetable.init)?.next(after: cases.now) != nil
         let occurrence = input.occurrence.isEmpty ? nil : input.occurrence
-        if !input.isNow, hasNext, occurrence == nil {
-            let source = try cases.files.source(name)
-            definition = try await cases.values.start(source, named: nil, now: cases.now).definition
-        }
+        let isNext = !input.isNow && hasNext && occurrence == nil
+        if isNext { definition = try cases.files.source(name).definition(plannedAt: cases.now) }
         try await CampaignAccess(cases, caller).requireSegments(of: definition.campaign)
         let planned = try await planning.plan(
-            definition, occurrence: occurrence, isNow: input.isNow, by: caller.actor, now: cases.now)
+            definition, typed: isNext ? [] : nil, occurrence: occurrence, isNow: input.isNow, by: caller.actor,
+            now: cases.now)
         return try await cases.plans.keep(planned, file: name, by: caller.actor, now: cases.now)
     }
 
