@@ -42,6 +42,15 @@ import Testing
                 "verify '--store=postgres://…@h/d?password=…'"
             ),
             (
+                ["move", "--to", "postgres://fanfare@db/fanfare?password=c2VjcmV0cHc="],
+                "move --to 'postgres://…@db/fanfare?password=…'"
+            ),
+            (
+                ["move", "--to=postgres://fanfare@db/fanfare?sslmode=require&password=ab=cd&connect_timeout=9"],
+                "move '--to=postgres://…@db/fanfare?sslmode=require&password=…&connect_timeout=9'"
+            ),
+            (["run", "c", "--var", "password=ab=cd&ef=?gh", "--var", "a=b=c"], "run c --var password=… --var a=b=c"),
+            (
                 [
                     "run", "c", "--occurrence", "2026-12-01T09:00", "--plan",
                     "p2-0a1b2c3d-0a1b2c3d-0a1b2c3d-0a1b2c3d4e5f6071-2000000",

@@ -83,8 +83,11 @@ enum RecordedCommand {
 
     /// Redacts `name=value` by its name first. In a web address each part of the query is checked by its own name.
     private static func redacted(_ word: String) -> String {
-        let parts = word.split(separator: "&", omittingEmptySubsequences: false).map { part in
-            guard let sign = part.lastIndex(of: "="), isSecret(nameBefore(sign, in: part)), !part.hasSuffix("=") else {
+        // The value of an option or variable may contain any character, also `&`.
+        let isValue = secretSign(in: word[...]).map { !word[..<$0].contains("?") } ?? false
+        let all = isValue ? [word[...]] : word.split(separator: "&", omittingEmptySubsequences: false)
+        let parts = all.map { part in
+            guard let sign = secretSign(in: part), !part[sign...].dropFirst().isEmpty else {
                 return Redaction.withoutTokens(part)
             }
             return Redaction.withoutTokens(part[..<sign]) + "=…"
@@ -92,9 +95,16 @@ enum RecordedCommand {
         return withoutAccount(parts.joined(separator: "&"))
     }
 
-    private static func nameBefore(_ sign: Substring.Index, in part: Substring) -> Substring {
-        let name = part[..<sign]
-        return name.lastIndex { "?=".contains($0) }.map { name[name.index(after: $0)...] } ?? name
+    /// Returns the first `=` after the name of a secret; `nil` if there is none. The secret is everything after it,
+    /// because a password may contain `=`.
+    private static func secretSign(in part: Substring) -> Substring.Index? {
+        let signs = part.unicodeScalars
+        var start = part.startIndex
+        for index in signs.indices where signs[index] == "=" || signs[index] == "?" {
+            if signs[index] == "=", isSecret(part[start..<index]) { return index }
+            start = signs.index(after: index)
+        }
+        return nil
     }
 
     /// Returns `https://user:password@host` as `https://…@host`.
