@@ -238,6 +238,31 @@ struct RunPagesTests {
         }
     }
 
+    @Test func `a form of a page with an older state of the run is refused`() async throws {
+        try await WebScene.with { scene in
+            let run = try await Self.run(scene)
+            func seen() async throws -> String {
+                try #require(WebScene.field("seen", in: try await scene.page("/runs/\(run.id)", as: .sender).text))
+            }
+            func send(_ verb: String, _ seen: String) async throws -> WebScene.Answer {
+                try await scene.page("/runs/\(run.id)/\(verb)", as: .sender, form: ["seen": seen, "reason": "one"])
+            }
+            let open = try await seen()
+            #expect(try await send("pause", open).status == 303)
+            let late = try await send("cancel", open)
+            #expect(late.status == 412 && late.text.contains("is now paused by sender (signed in): one"))
+            // Another halt than the one that the page shows.
+            let paused = try await seen()
+            #expect(try await send("resume", paused).status == 303)
+            let again = ["reason": "the link is wrong"]
+            #expect(try await scene.page("/runs/\(run.id)/pause", as: .admin, form: again).status == 303)
+            let stale = try await send("resume", paused)
+            #expect(stale.status == 412 && stale.text.contains("the link is wrong"), "\(stale.status)")
+            #expect(try await scene.store.run(run.id)?.state == .paused)
+            #expect(try await send("resume", try await seen()).status == 303)
+        }
+    }
+
     @Test func `what went wrong is put right from its page, and each names the other`() async throws {
         try await WebScene.with { scene in
             let run = try await Self.run(scene)

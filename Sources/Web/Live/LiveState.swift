@@ -81,6 +81,8 @@ struct RunView: Sendable {
     var state: String
     /// The state and its cause, in words.
     var summary: String
+    /// Identifies this state, see ``RunResult/stateTag``.
+    var stateTag: String
     var isTest: Bool
     var audience: String
     var settled: String
@@ -132,6 +134,7 @@ struct RunView: Sendable {
         occurrence = result.occurrence
         state = result.state
         summary = result.stateSummary.onPage
+        stateTag = result.stateTag
         isUnsuccessful = result.halt == RunHalt.unsuccessful.rawValue
         awaitsApproval = result.halt == RunHalt.approval.rawValue
         choices = result.stages?.lazy.compactMap(\.variants).first { $0.variant == nil }?.counts.map(\.name) ?? []

@@ -205,11 +205,7 @@ struct RunOperations: Sendable {
     /// Throws 412 if `If-Match` names another state of the run than the current one. Returns whether it names a state.
     @discardableResult private func requireSeen(_ run: Run, _ request: APIRequest) throws -> Bool {
         guard let seen = request.request.headers[.ifMatch], seen != "*" else { return false }
-        guard seen == Self.tag(RunResult(run)) else {
-            throw Problem(
-                412, "changed_meanwhile", "Changed meanwhile",
-                "run \(run.id) is now \(RunResult(run).stateSummary); reload it before you change it")
-        }
+        guard seen == Self.tag(RunResult(run)) else { throw Problem.changedMeanwhile(run) }
         return true
     }
 
@@ -223,5 +219,19 @@ struct RunOperations: Sendable {
     }
 
     /// Returns the tag of the run's state, for `If-Match`. The tag does not depend on the run's counts.
-    private static func tag(_ result: RunResult) -> String { EntityTag.of(result.stateSummary) }
+    private static func tag(_ result: RunResult) -> String { "\"\(result.stateTag)\"" }
+}
+
+extension RunResult {
+    /// Identifies the state that a person has seen. It does not depend on the run's counts.
+    var stateTag: String { EntityTag.word(Array(stateSummary.utf8)) }
+}
+
+extension Problem {
+    /// The run no longer has the state that the caller has seen.
+    static func changedMeanwhile(_ run: Run) -> Problem {
+        Problem(
+            412, "changed_meanwhile", "Changed meanwhile",
+            "run \(run.id) is now \(RunResult(run).stateSummary); reload it before you change it")
+    }
 }

@@ -33,6 +33,9 @@ struct RunPage: Sendable {
         /// The name of their place in the live state. Empty if the action starts nothing.
         var sentToPlace = ""
         var isProduction = false
+        /// The state of the run that the page shows. If the run has another state, the action is refused. `nil` for an
+        /// action that does not depend on it.
+        var seen: String?
         /// The stage that the button approves, as the page shows it.
         var stage: Int?
         /// The variant that the button sends to the rest.
@@ -147,7 +150,7 @@ struct RunPage: Sendable {
                     address: "/runs/\(view.run)/pause", label: "Pause",
                     warning: "Sending stops within 2 seconds; the run continues when a person resumes it.",
                     asksReason: true,
-                    isDangerous: false))
+                    isDangerous: false, seen: view.stateTag))
         }
         if view.awaitsApproval, !view.choices.isEmpty {
             if caller.role.may(.approve) {
@@ -176,7 +179,7 @@ struct RunPage: Sendable {
                     warning: isRestored
                         ? "may have been sent already, as the state says. Resume only if that is known."
                         : "are sent as planned, unless they have expired.", asksReason: true,
-                    isDangerous: false
+                    isDangerous: false, seen: view.stateTag
                 ).sending(to: sentTo, RunFigures.pendingPlace))
         }
         if caller.role.may(.halt) {
@@ -184,7 +187,7 @@ struct RunPage: Sendable {
                 Action(
                     address: "/runs/\(view.run)/cancel", label: "Cancel permanently", left: view.left,
                     warning: "will never be sent; this cannot be undone.", asksReason: true,
-                    isDangerous: true))
+                    isDangerous: true, seen: view.stateTag))
         }
         return actions
     }

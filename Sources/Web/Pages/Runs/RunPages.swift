@@ -152,20 +152,20 @@ struct RunPages: Sendable {
     }
 
     @Sendable private func pause(_ request: PageRequest) async throws -> Response {
-        try await change(request) { run, reason, actor in
-            _ = try await cases.control.pause(run, reason: reason, by: actor)
+        try await change(request) { run, reason, actor, isHeld in
+            _ = try await cases.control.pause(run, reason: reason, by: actor, isHeld: isHeld)
         }
     }
 
     @Sendable private func cancel(_ request: PageRequest) async throws -> Response {
-        try await change(request) { run, reason, actor in
-            _ = try await cases.control.cancel(run, reason: reason, by: actor)
+        try await change(request) { run, reason, actor, isHeld in
+            _ = try await cases.control.cancel(run, reason: reason, by: actor, isHeld: isHeld)
         }
     }
 
     @Sendable private func resume(_ request: PageRequest) async throws -> Response {
-        try await change(request) { run, reason, actor in
-            _ = try await cases.control.resume(run, reason: reason, by: actor)
+        try await change(request) { run, reason, actor, isHeld in
+            _ = try await cases.control.resume(run, reason: reason, by: actor, isHeld: isHeld)
         }
     }
 
@@ -178,7 +178,7 @@ struct RunPages: Sendable {
     }
 
     @Sendable private func recall(_ request: PageRequest) async throws -> Response {
-        try await change(request) { run, _, actor in
+        try await change(request) { run, _, actor, _ in
             // The page offers a second recall only if the notification is on the screens again.
             let isAgain = CorrectRun.mayRecallAgain(after: try await cases.correcting.corrections(of: run))
             _ = try await cases.correcting.start(
@@ -186,12 +186,15 @@ struct RunPages: Sendable {
         }
     }
 
-    /// Performs the form's action, and shows the run again. If the action is refused, the page shows the reason.
+    /// Performs the form's action, and shows the run again. If the action is refused, the page shows the reason. If the
+    /// form names the state that the person has seen, the transaction of the change checks it again.
     private func change(
-        _ request: PageRequest, _ body: (Run, String?, Actor) async throws -> Void
+        _ request: PageRequest, _ body: (Run, String?, Actor, Bool) async throws -> Void
     ) async throws -> Response {
         try await changeByForm(request) { run, fields, actor in
-            try await body(run, fields["reason"].flatMap { $0.isEmpty ? nil : $0 }, actor)
+            let seen = fields["seen"]
+            guard seen == nil || seen == RunResult(run).stateTag else { throw Problem.changedMeanwhile(run) }
+            try await body(run, fields["reason"].flatMap { $0.isEmpty ? nil : $0 }, actor, seen != nil)
         }
     }
 
