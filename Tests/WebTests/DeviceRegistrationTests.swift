@@ -244,6 +244,23 @@ struct DeviceRegistrationTests {
         }
     }
 
+    @Test func `devices of another app that name the same text hide none, and are not removed in its place`()
+        async throws
+    {
+        try await WebScene.with { scene in
+            let others = (100..<125).map { number in
+                Self.line(number, topic: "com.example.other")
+                    .replacing("\"topic\"", with: "\"user_id\":\"phone-1\",\"topic\"")
+            }
+            _ = try await scene.lines("/devices", as: .registrar, others.joined() + Self.line(1))
+            let own = try await scene.bearer(.viewer, topic: PipelineScene.topic)
+            let found = try await scene.api("GET", "/devices?find=phone-1", headers: own)
+            #expect(try found.result(ListPage<DeviceResult>.self).items.map(\.topic) == [PipelineScene.topic])
+            #expect(try await scene.api("DELETE", Self.address, as: .registrar).status == 200)
+            #expect(try await scene.store.deviceCounts().map(\.topic) == ["com.example.other"])
+        }
+    }
+
     // MARK: Looking
 
     @Test func `devices are counted, those of another app for nobody else`() async throws {

@@ -16,9 +16,7 @@ package struct ManageDevices: Sendable {
 
     /// Returns the devices that a text may mean as results, limited to the apps that the caller may see.
     package func found(_ text: String, sees: (_ topic: String) -> Bool) async throws -> [DeviceResult] {
-        let found = try await find(text).filter { sees($0.record.topic) }
-        guard !found.isEmpty else { throw DeviceLookup.nothing(text) }
-        return found.map(DeviceResult.init)
+        try await DeviceLookup.devices(text, in: store, sees: sees).map(DeviceResult.init)
     }
 
     /// Returns the topics that have or had a device.
@@ -76,9 +74,7 @@ package struct ManageDevices: Sendable {
     package func remove(
         installation: String, topic: String, by actor: Actor, now: Timestamp
     ) async throws -> DeviceRemovalResult {
-        let found = try await store.devices(matching: installation)
-            .first { $0.record.installationID == installation && $0.record.topic == topic }
-        guard let found else {
+        guard let found = try await store.device(installation: installation, topic: topic) else {
             throw Failure(
                 .notFound, "no device of \(topic) with the installation \"\(Redaction.withoutTokens(installation))\"")
         }
@@ -251,11 +247,26 @@ package struct DeviceCountResult: Codable, Hashable, Sendable {
 /// The look-up of the devices that a person means.
 package enum DeviceLookup {
     /// Returns the devices that a text may mean, or throws. A former token finds the device that had it.
-    package static func devices(_ text: String, in store: any DeviceRegistry) async throws -> [StoredDevice] {
-        let found = try await store.devices(matching: text)
-        if !found.isEmpty { return found }
-        if let token = DeviceToken(hex: text), let former = try await store.device(thatHad: token) { return [former] }
-        throw nothing(text)
+    ///
+    /// - Parameter sees: returns whether the caller may see devices of a topic. Any other device is treated as absent.
+    package static func devices(
+        _ text: String, in store: any DeviceRegistry, sees: (_ topic: String) -> Bool = { _ in true }
+    ) async throws -> [StoredDevice] {
+        let all = try await store.topics()
+        let seen = all.filter(sees)
+        let found = try await matching(text, topics: seen == all ? nil : seen, in: store)
+        guard !found.isEmpty else { throw nothing(text) }
+        return found
+    }
+
+    private static func matching(
+        _ text: String, topics: Set<String>?, in store: any DeviceRegistry
+    ) async throws -> [StoredDevice] {
+        let found = try await store.devices(matching: text, topics: topics)
+        guard found.isEmpty, let token = DeviceToken(hex: text), let former = try await store.device(thatHad: token),
+            topics?.contains(former.record.topic) ?? true
+        else { return found }
+        return [former]
     }
 
     static func nothing(_ text: String) -> Failure {
@@ -279,10 +290,9 @@ package enum DeviceLookup {
         _ text: String, topic: String, in store: any DeviceRegistry, sees: (_ topic: String) -> Bool = { _ in true }
     ) async throws -> StoredDevice {
         let shown = shown(text)
-        let found = try await devices(text, in: store).filter { sees($0.record.topic) }
-        guard !found.isEmpty else { throw nothing(text) }
-        let fitting = found.filter { $0.record.topic == topic }
+        let fitting = sees(topic) ? try await matching(text, topics: [topic], in: store) : []
         guard let device = fitting.first else {
+            let found = try await devices(text, in: store, sees: sees)
             throw Failure(
                 .notFound,
                 "device \"\(shown)\" is registered for \(found[0].record.topic), but the campaign is for \(topic)")

@@ -22,24 +22,46 @@ extension RelationalStore {
         }
     }
 
-    package func devices(matching text: String) async throws -> [StoredDevice] {
+    package func devices(matching text: String, topics: Set<String>?) async throws -> [StoredDevice] {
         guard Session.dialect.canHold(text) else { return [] }
+        let topics = topics.map { $0.filter(Session.dialect.canHold).sorted() }
+        guard topics?.isEmpty != true else { return [] }
         let hex = text.lowercased().drop { $0 == "…" }
         let isHex = hex.allSatisfy { $0.isASCII && $0.isHexDigit }
+        /// Adds the topics, so that the limit applies to their devices alone.
+        @Sendable func within(_ condition: AudienceCondition) -> AudienceCondition {
+            guard let topics else { return condition }
+            var condition = condition
+            let names = topics.map { condition.add($0) }.joined(separator: ", ")
+            condition.sql += " AND topic.name IN (\(names))"
+            return condition
+        }
         return try await snapshot(.expensive) { db in
             let devices = StoredDevices(db)
             let exact = try devices.all(
-                where: """
-                    device.id IN (
-                        SELECT id FROM device WHERE installation_id = $1
-                        UNION ALL SELECT id FROM device WHERE user_id = $1
-                        UNION ALL SELECT id FROM device WHERE token = $2
-                    )
-                    """, text, DeviceToken(hex: text)?.bytes ?? [], limit: TokenEnd.devicesMax)
+                where: within(
+                    AudienceCondition(
+                        """
+                        device.id IN (
+                            SELECT id FROM device WHERE installation_id = $1
+                            UNION ALL SELECT id FROM device WHERE user_id = $1
+                            UNION ALL SELECT id FROM device WHERE token = $2
+                        )
+                        """, text, DeviceToken(hex: text)?.bytes ?? [])), limit: TokenEnd.devicesMax)
             guard isHex, TokenEnd.isAsked(byCharacters: hex.count, exact: exact.count) else { return exact }
             let ending = try devices.all(
-                where: "\(Session.dialect.hex("device.token")) LIKE $1", "%\(hex)", limit: TokenEnd.devicesMax)
+                where: within(AudienceCondition("\(Session.dialect.hex("device.token")) LIKE $1", "%\(hex)")),
+                limit: TokenEnd.devicesMax)
             return TokenEnd.joined(exact, ending)
+        }
+    }
+
+    package func device(installation: String, topic: String) async throws -> StoredDevice? {
+        guard Session.dialect.canHold(installation), Session.dialect.canHold(topic) else { return nil }
+        return try await snapshot(.short) { db in
+            try StoredDevices(db).all(
+                where: "device.installation_id = $1 AND topic.name = $2", installation, topic, limit: 1
+            ).first
         }
     }
 

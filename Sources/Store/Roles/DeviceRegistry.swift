@@ -44,8 +44,13 @@ package protocol DeviceRegistry: Sendable {
 
     /// Returns the devices that a text names: by installation id, user id, whole token in hex, or the last 8 or more
     /// characters of a token. A search by the end of a token reads the whole table, see ``TokenEnd``. Returns at most
-    /// 20 devices.
-    func devices(matching text: String) async throws -> [StoredDevice]
+    /// 20 devices that the text names in full, and 20 by the end of their token.
+    ///
+    /// - Parameter topics: the topics to search; `nil` for all. Devices of other topics do not count for the limit.
+    func devices(matching text: String, topics: Set<String>?) async throws -> [StoredDevice]
+
+    /// Returns the device of a topic with this installation id; `nil` if there is none.
+    func device(installation: String, topic: String) async throws -> StoredDevice?
 
     /// Hands out the devices of one status in order of id, in batches. Reads the whole table. Returns how many.
     func devices(
@@ -173,6 +178,11 @@ package protocol DeviceRegistry: Sendable {
 extension DeviceRegistry {
     package func importDevices(_ records: [DeviceRecord], now: Timestamp) async throws -> ImportCounts {
         try await importDevices(records, now: now, dryRun: false)
+    }
+
+    /// Returns the devices of all topics that a text names.
+    package func devices(matching text: String) async throws -> [StoredDevice] {
+        try await devices(matching: text, topics: nil)
     }
 
     /// Counts the reach of a campaign without regard to frequency caps.

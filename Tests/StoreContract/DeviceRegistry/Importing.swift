@@ -274,6 +274,26 @@ extension DeviceRegistryContract {
             #expect(try await store.devices(matching: String(hex.suffix(7))).isEmpty)
             #expect(try await store.devices(matching: "nobody").isEmpty)
         }
+        Promise("devices of other topics do not hide the devices of a topic") { store in
+            let text = "00000007"
+            let others = try (100..<125).map { try record($0, topic: "other") { $0.userID = text } }
+            let own = try record(1) { $0.installationID = text }
+            let ending = try record(7)
+            #expect(ending.token.hex.hasSuffix(text))
+            _ = try await store.importDevices(others + [own, ending], now: noon)
+            #expect(try await store.devices(matching: text).count >= 20)
+            let found = try await store.devices(matching: text, topics: [wendercast])
+            #expect(Set(found.map(\.record.installationID)) == [text, "install-7"])
+            #expect(try await store.devices(matching: text, topics: [wendercast, "other"]).count >= 20)
+            for topics in [[], ["none"], ["\0"]] as [Set<String>] {
+                #expect(try await store.devices(matching: text, topics: topics).isEmpty)
+            }
+            #expect(try await store.device(installation: text, topic: wendercast)?.record.token == own.token)
+            for (installation, topic) in [(text, "other"), ("install-1", wendercast), ("\0", wendercast), (text, "\0")]
+            {
+                #expect(try await store.device(installation: installation, topic: topic) == nil)
+            }
+        }
         Promise("an export gives back what was imported") { store in
             let records = try (1...12).map { number in
                 try record(number, topic: number % 2 == 0 ? wendercast : "other") {
