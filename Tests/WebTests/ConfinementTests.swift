@@ -165,7 +165,7 @@ struct ConfinementTests {
             #expect(plain.items.first?.userId == user)
             let exported = Collected()
             _ = try await scene.webConsole.cases.devices.export(
-                matching: nil, topic: nil, now: scene.sending.clock.now, batch: exported.add)
+                matching: nil, topic: nil, to: nil, by: "test", now: scene.sending.clock.now, batch: exported.add)
             #expect(exported.text.contains("\"'=HYPERLINK("))
         }
     }

@@ -34,14 +34,21 @@ package struct ManageDevices: Sendable {
     }
 
     /// Passes the devices to `batch` as CSV, the heading first, and returns their number. The CSV contains whole
-    /// tokens, so that an import reads the devices back unchanged, except texts beyond the limits of an import.
+    /// tokens, so that an import reads the devices back unchanged, except texts beyond the limits of an import. The
+    /// export is on record before the first token leaves the store, also if it is not completed.
     ///
-    /// - Parameter expression: an audience expression; `nil` for all devices.
+    /// - Parameters:
+    ///   - expression: an audience expression; `nil` for all devices.
+    ///   - target: the file; `nil` for standard output.
     package func export(
-        matching expression: String?, topic: String?, now: Timestamp,
+        matching expression: String?, topic: String?, to target: String?, by actor: Actor, now: Timestamp,
         batch: @escaping @Sendable (String) throws -> Void
     ) async throws -> DeviceExport {
         let audience = try expression.map { try ExpressionText.parse($0, named: "--matching") } ?? .everyone
+        try await store.recordEvent(
+            kind: .devicesExported, run: nil, actor: actor,
+            detail: "begins" + (topic.map { ", devices of \($0)" } ?? "") + (target.map { ", to \($0)" } ?? ""),
+            now: now)
         try batch(CSVLine.text(DeviceCSV.columns) + "\n")
         let beyondLimits = Mutex(0)
         let count = try await store.exportDevices(topic: topic, matching: audience, now: now) { devices in
@@ -51,7 +58,7 @@ package struct ManageDevices: Sendable {
         return DeviceExport(devices: count, beyondLimits: beyondLimits.withLock { $0 })
     }
 
-    /// Records an export, once its file exists.
+    /// Records the number of devices of an export, once its file exists.
     package func recordExport(of count: Int, to target: String?, by actor: Actor, now: Timestamp) async throws {
         try await store.recordEvent(
             kind: .devicesExported, run: nil, actor: actor,

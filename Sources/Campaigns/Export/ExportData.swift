@@ -53,7 +53,8 @@ package struct ExportData: Sendable {
         self.version = version
     }
 
-    /// Writes the files that the question asks for.
+    /// Writes the files that the question asks for. An export of devices or of whole tokens is on record before the
+    /// first row, also if it is not completed.
     ///
     /// - Parameter open: opens a file by its path below the export's folder, such as
     ///   `deliveries/day=2026-11-27/run-7.parquet`.
@@ -61,18 +62,20 @@ package struct ExportData: Sendable {
         _ question: Question, by actor: Actor, now: Timestamp, open: @escaping (String) throws -> any Target
     ) async throws -> Written {
         var writing = Writing(question: question, version: version, target: open)
+        func record(_ what: String) async throws {
+            guard question.table == .devices || question.withTokens else { return }
+            let tokens = question.withTokens ? "with whole tokens" : "without tokens"
+            try await store.recordEvent(
+                kind: .devicesExported, run: nil, actor: actor, detail: "\(what) \(tokens)", now: now)
+        }
+        try await record("begins, \(question.table.rawValue)")
         switch question.table {
         case .devices: try await devices(&writing, now)
         case .events: try await events(&writing, now)
         case .runs: try await runs(&writing)
         case .deliveries, .timeline: try await perRun(&writing)
         }
-        if question.table == .devices || question.withTokens {
-            try await store.recordEvent(
-                kind: .devicesExported, run: nil, actor: actor,
-                detail: "\(writing.written.rows.counted("device"))"
-                    + (question.withTokens ? " with whole tokens" : " without tokens"), now: now)
-        }
+        try await record(writing.written.rows.counted("device"))
         return writing.written
     }
 
