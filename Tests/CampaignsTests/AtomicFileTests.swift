@@ -89,6 +89,29 @@ struct AtomicFileTests {
         #expect(!FileManager.default.fileExists(atPath: texts[1].path))
     }
 
+    @Test func `the record of a save goes before what is needed to undo it`() throws {
+        let folder = try TemporaryDirectory()
+        let names = ["old.yaml", "new.yaml"]
+        for name in names { try folder.write("before", to: name) }
+        let staged = try names.map { name in
+            let path = folder.file(name)
+            return AtomicFile.Staged(.init(path: path, text: "a", expected: try AtomicFile.entry(at: path)))
+        }
+        try AtomicFile.begin(staged)
+        for one in staged { #expect(one.replace()) }
+        // A folder in place of the record cannot be removed as a file can.
+        let record = SaveIntent.path(in: folder.path)
+        try FileManager.default.removeItem(atPath: record)
+        try FileManager.default.createDirectory(atPath: record, withIntermediateDirectories: false)
+        AtomicFile.end(staged)
+        let kept = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".tmp") }
+        #expect(kept.count == 2)
+        try FileManager.default.removeItem(atPath: record)
+        AtomicFile.end(staged)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == names.sorted())
+        for name in names { #expect(try folder.read(name) == "a") }
+    }
+
     @Test func `the next reader finishes a save that a crash interrupted`() throws {
         let folder = try TemporaryDirectory()
         try Self.interrupted(folder)

@@ -114,6 +114,7 @@ enum AtomicFile {
             for (index, one) in staged.enumerated() where !one.replace() {
                 let code = errno
                 for done in staged[..<index].reversed() { done.undo() }
+                for folder in own { flush(folder) }
                 guard code == EEXIST else { throw fault(one.text.path, code) }
                 return Mismatch(path: one.text.path, expected: one.text.expected, found: try entry(at: one.text.path))
             }
@@ -132,11 +133,11 @@ enum AtomicFile {
         flush(folder(of: record))
     }
 
-    private static func end(_ staged: [Staged]) {
+    /// Removes the record first, then the leftovers. A record without its leftovers would undo a finished save if
+    /// another person changes a file before the next reader.
+    static func end(_ staged: [Staged]) {
+        if staged.count > 1, let record = record(of: staged), !SaveIntent.remove(record) { return }
         for one in staged { one.discard() }
-        guard staged.count > 1, let record = record(of: staged) else { return }
-        unlink(record)
-        flush(folder(of: record))
     }
 
     private static func record(of staged: [Staged]) -> String? { staged.last.map { SaveIntent.path(in: $0.folder) } }

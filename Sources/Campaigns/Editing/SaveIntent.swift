@@ -44,10 +44,17 @@ struct SaveIntent: Codable {
             // A record that names other folders is none of Fanfare's.
             guard staged.count == intent.steps.count else { continue }
             guard settle(staged) else { continue }
+            for folder in Set(staged.map(\.file.folder)) { AtomicFile.flush(folder) }
+            guard remove(record) else { continue }
             for one in staged { one.file.discard() }
-            unlink(record)
-            AtomicFile.flush(folder)
         }
+    }
+
+    /// Removes a record from the disk. Returns `false` if it is still there.
+    static func remove(_ record: String) -> Bool {
+        guard unlink(record) == 0 || errno == ENOENT else { return false }
+        AtomicFile.flush(URL(filePath: record).deletingLastPathComponent().path)
+        return true
     }
 
     private static func settle(_ staged: [(file: AtomicFile.Staged, new: AtomicFile.Entry)]) -> Bool {
