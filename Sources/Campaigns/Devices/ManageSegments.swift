@@ -71,10 +71,9 @@ package struct ManageSegments: Sendable {
             let known = try await store.segments(now: nil).first { PlainName.isSame($0.name, name) }
             try condition.require(name, known.map(SegmentResult.init))
         }
-        try await store.defineSegment(name, source: expression, expression: parsed, now: now)
-        try await store.recordEvent(
-            kind: .segmentDefined, run: nil, actor: actor, detail: "\(name): \(RecordedReason.cut(expression))",
-            now: now)
+        try await store.defineSegment(
+            name, source: expression, expression: parsed, now: now,
+            event: SegmentEvent(by: actor, "\(name): \(RecordedReason.cut(expression))"))
         return try await store.segment(name, now: now, sampleMax: 0).summary
     }
 
@@ -93,13 +92,7 @@ package struct ManageSegments: Sendable {
         guard let mode = SegmentImportMode(rawValue: mode) else {
             throw Failure(.invalidData, "members can be changed by \(Self.modes.joined(separator: ", "))")
         }
-        return MemberLines(try await store.importSegment(name, mode: mode, topic: topic), of: name)
-    }
-
-    /// Records a change of members.
-    package func recordChange(of name: String, _ summary: String, by actor: Actor, now: Timestamp) async throws {
-        try await store.recordEvent(
-            kind: .segmentChanged, run: nil, actor: actor, detail: "\(name): \(summary)", now: now)
+        return MemberLines(try await store.importSegment(name, mode: mode, topic: topic), mode, of: name)
     }
 
     /// Throws for an empty, too long or multi-line name, and for a new name with invisible or confusable characters.
@@ -124,7 +117,7 @@ package struct ManageSegments: Sendable {
     ///   - path: CSV with one column of ids, or one installation id per line; `-` for standard input.
     ///   - topic: the topic of the devices that the lines may name; `nil` for any topic.
     package func importMembers(
-        of name: String, path: String, mode: SegmentImportMode, topic: String?, rejects: String?,
+        of name: String, path: String, mode: SegmentImportMode, topic: String?, rejects: String?, by actor: Actor,
         now: @Sendable () -> Timestamp
     ) async throws -> SegmentImportResult {
         try await check(name)
@@ -135,10 +128,15 @@ package struct ManageSegments: Sendable {
             try await change.append(members.map(\.key))
             try Task.checkCancellation()
         }
-        let counts = try await change.commit(now: now())
-        return SegmentImportResult(
-            segment: name, read: lines.read, rejected: lines.rejected, added: counts.added,
-            alreadyIn: counts.alreadyIn, removed: counts.removed, unmatched: counts.unmatched)
+        let result = { @Sendable (counts: SegmentImportCounts) in
+            SegmentImportResult(
+                segment: name, read: lines.read, rejected: lines.rejected, added: counts.added,
+                alreadyIn: counts.alreadyIn, removed: counts.removed, unmatched: counts.unmatched)
+        }
+        return result(
+            try await change.commit(now: now()) { counts in
+                SegmentEvent(by: actor, "\(name): \(path): \(result(counts).summary)")
+            })
     }
 }
 
@@ -198,6 +196,11 @@ package struct SegmentImportResult: Codable, Hashable, Sendable {
     package var alreadyIn: Int
     package var removed: Int
     package var unmatched: Int
+
+    package var summary: String {
+        "\(read.counted("line")), \(added.counted("device")) added, \(alreadyIn.counted("was", "were")) already members, "
+            + "\(removed.grouped) removed, \(unmatched.counted("line")) without a device, \(rejected.grouped) rejected"
+    }
 }
 
 /// An audience expression as a person wrote it.

@@ -2,22 +2,24 @@ import CampaignFiles
 package import Model
 import Store
 
-/// An import of members whose lines arrive in pieces. The change becomes visible as a whole with ``commit(now:)``, and
-/// never before it. For use by one task at a time.
+/// An import of members whose lines arrive in pieces. The change becomes visible as a whole with
+/// ``commit(by:now:)``, and never before it. For use by one task at a time.
 package struct MemberLines {
     private static let batchMax = 5_000
     /// The maximum number of rejected lines that are listed. All rejected lines are counted.
     private static let rejectsMax = 100
 
     private let segment: String
+    private let mode: SegmentImportMode
     private let change: any SegmentImport
     private var arriving = ArrivingMembers()
     private var batch: [SegmentMemberKey] = []
     private var lines = ReadCounts()
     private var rejects: [SegmentChangeResult.Reject] = []
 
-    init(_ change: any SegmentImport, of segment: String) {
+    init(_ change: any SegmentImport, _ mode: SegmentImportMode, of segment: String) {
         self.change = change
+        self.mode = mode
         self.segment = segment
     }
 
@@ -46,15 +48,20 @@ package struct MemberLines {
         batch.removeAll(keepingCapacity: true)
     }
 
-    /// Applies the change. The caller does this after all lines have arrived.
-    package mutating func commit(now: Timestamp) async throws -> SegmentChangeResult {
+    /// Applies and records the change. The caller does this after all lines have arrived.
+    package mutating func commit(by actor: Actor, now: Timestamp) async throws -> SegmentChangeResult {
         arriving.finish()
         try await read()
         try await flush()
-        let counts = try await change.commit(now: now)
-        return SegmentChangeResult(
-            segment: segment, read: lines.read, rejected: lines.rejected, added: counts.added,
-            alreadyIn: counts.alreadyIn, removed: counts.removed, unmatched: counts.unmatched, rejects: rejects)
+        let result = { @Sendable [segment, lines, rejects] (counts: SegmentImportCounts) in
+            SegmentChangeResult(
+                segment: segment, read: lines.read, rejected: lines.rejected, added: counts.added,
+                alreadyIn: counts.alreadyIn, removed: counts.removed, unmatched: counts.unmatched, rejects: rejects)
+        }
+        return result(
+            try await change.commit(now: now) { [segment, mode] counts in
+                SegmentEvent(by: actor, "\(segment): \(mode.rawValue), \(result(counts).summary)")
+            })
     }
 }
 

@@ -37,7 +37,9 @@ final class MemberImport: SegmentImport {
     }
 
     /// Applies the change in one transaction.
-    package func commit(now: Timestamp) async throws -> SegmentImportCounts {
+    package func commit(
+        now: Timestamp, event: (@Sendable (SegmentImportCounts) -> SegmentEvent)?
+    ) async throws -> SegmentImportCounts {
         let (name, mode) = (name, mode)
         let (devices, counts) = gathered.withLock { ($0.devices, $0.counts) }
         return try await store.write(.quick.within(.seconds(3600))) { db in
@@ -45,7 +47,9 @@ final class MemberImport: SegmentImport {
             let segment = mode == .remove ? try catalog.requireStatic(name) : try catalog.make(name, now: now)
             let members = SegmentMembers(db, segment)
             try members.begin(now: now)
-            return try members.change(mode, devices, counts)
+            let counts = try members.change(mode, devices, counts)
+            if let event = event?(counts) { try db.record(.segmentChanged, by: event.actor, event.detail, now: now) }
+            return counts
         }
     }
 }

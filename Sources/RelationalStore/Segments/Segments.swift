@@ -3,7 +3,7 @@ package import Store
 
 extension RelationalStore {
     package func defineSegment(
-        _ name: String, source: String, expression: AudienceExpression, now: Timestamp
+        _ name: String, source: String, expression: AudienceExpression, now: Timestamp, event: SegmentEvent?
     ) async throws {
         // Count first. Counting in the transaction below would block other definitions of segments, and on SQLite
         // all other writes.
@@ -18,6 +18,7 @@ extension RelationalStore {
             // Other segments may have been defined in the meantime.
             try db.requireUsable(.segment(name), now: now)
             try catalog.setCount(count, of: name)
+            if let event { try db.record(.segmentDefined, by: event.actor, event.detail, now: now) }
         }
     }
 

@@ -48,7 +48,9 @@ final class MemberImport: SegmentImport {
     }
 
     /// Applies the change in one transaction.
-    package func commit(now: Timestamp) async throws -> SegmentImportCounts {
+    package func commit(
+        now: Timestamp, event: (@Sendable (SegmentImportCounts) -> SegmentEvent)?
+    ) async throws -> SegmentImportCounts {
         let (id, name, mode) = (id, name, mode)
         let before = counts.withLock { $0 }
         return try await store.write { db in
@@ -66,6 +68,7 @@ final class MemberImport: SegmentImport {
                     "segment": segment, "count": members.count, "digest": members.text, "now": now.milliseconds,
                 ])
             try Self.forget(id, db)
+            if let event = event?(counts) { try db.record(.segmentChanged, by: event.actor, event.detail, now: now) }
             return counts
         }
     }

@@ -130,9 +130,9 @@ package protocol DeviceRegistry: Sendable {
     ) async throws -> [DeviceSample]
 
     /// Starts an import of members. If `topic` is nil, it takes devices of any topic. Hand over the batches with
-    /// ``SegmentImport/append(_:)`` and end with ``SegmentImport/commit(now:)``. An import that is dropped instead
-    /// changes nothing. Removing from a missing segment throws ``StoreError/noSuchSegment(_:suggestion:)``. Importing
-    /// into a dynamic segment throws ``StoreError/segmentIsDynamic(_:)``.
+    /// ``SegmentImport/append(_:)`` and end with ``SegmentImport/commit(now:event:)``. An import that is dropped
+    /// instead changes nothing. Removing from a missing segment throws ``StoreError/noSuchSegment(_:suggestion:)``.
+    /// Importing into a dynamic segment throws ``StoreError/segmentIsDynamic(_:)``.
     func importSegment(
         _ name: String, mode: SegmentImportMode, topic: String?
     ) async throws -> any SegmentImport
@@ -141,8 +141,10 @@ package protocol DeviceRegistry: Sendable {
     /// when an audience names the segment. Nothing is written unless the expression compiles with every segment that it
     /// names. A cycle throws ``StoreError/segmentCycle(_:)``. A name that has members throws
     /// ``StoreError/segmentIsStatic(_:)``.
+    ///
+    /// - Parameter event: the entry of the audit log, which the same transaction writes; `nil` for none.
     func defineSegment(
-        _ name: String, source: String, expression: AudienceExpression, now: Timestamp
+        _ name: String, source: String, expression: AudienceExpression, now: Timestamp, event: SegmentEvent?
     ) async throws
 
     /// Removes a segment with its members, and records the actor. Devices stay. Throws
@@ -180,6 +182,12 @@ extension DeviceRegistry {
         try await importDevices(records, now: now, dryRun: false)
     }
 
+    package func defineSegment(
+        _ name: String, source: String, expression: AudienceExpression, now: Timestamp
+    ) async throws {
+        try await defineSegment(name, source: source, expression: expression, now: now, event: nil)
+    }
+
     /// Returns the devices of all topics that a text names.
     package func devices(matching text: String) async throws -> [StoredDevice] {
         try await devices(matching: text, topics: nil)
@@ -205,12 +213,31 @@ package protocol DeviceImport: Sendable {
     func finish(now: Timestamp) async throws -> ImportCounts
 }
 
-/// An import of members in progress. Its changes become visible all at once, with ``commit(now:)``. An import that is
-/// dropped without a commit changes nothing. Only one task may use it at a time.
+/// An import of members in progress. Its changes become visible all at once, with ``commit(now:event:)``. An import
+/// that is dropped without a commit changes nothing. Only one task may use it at a time.
 package protocol SegmentImport: Sendable {
     /// Adds the next members to the import, some thousands per call.
     func append(_ keys: [SegmentMemberKey]) async throws
 
     /// Applies the import in one transaction.
-    func commit(now: Timestamp) async throws -> SegmentImportCounts
+    ///
+    /// - Parameter event: returns the entry of the audit log, which the same transaction writes; `nil` for none.
+    func commit(
+        now: Timestamp, event: (@Sendable (SegmentImportCounts) -> SegmentEvent)?
+    ) async throws -> SegmentImportCounts
+}
+
+extension SegmentImport {
+    package func commit(now: Timestamp) async throws -> SegmentImportCounts { try await commit(now: now, event: nil) }
+}
+
+/// The entry of the audit log for the definition of a segment, or for a change of its members.
+package struct SegmentEvent: Sendable {
+    package var actor: Actor
+    package var detail: String
+
+    package init(by actor: Actor, _ detail: String) {
+        self.actor = actor
+        self.detail = detail
+    }
 }

@@ -116,22 +116,15 @@ struct SegmentsImportCommand: AsyncParsableCommand {
         let segments = session.useCases.segments
         let result = try await Interruptible.run("segment \(name) is unchanged; run the same command again") {
             try await segments.importMembers(
-                of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: session.clock.now)
+                of: name, path: file, mode: mode, topic: topic, rejects: rejects, by: session.actor,
+                now: session.clock.now)
         }
-        try await segments.recordChange(
-            of: name, "\(file): \(Self.summary(result))", by: session.actor, now: session.now)
         Console.print(json ? try ResultJSON.text(result) : text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
 
-    private static func summary(_ result: SegmentImportResult) -> String {
-        "\(result.read.counted("line")), \(result.added.counted("device")) added, "
-            + "\(result.alreadyIn.counted("was", "were")) already members, \(result.removed.grouped) removed, "
-            + "\(result.unmatched.counted("line")) without a device, \(result.rejected.grouped) rejected"
-    }
-
     private func text(_ result: SegmentImportResult) -> String {
-        "segment \(result.segment): \(Self.summary(result))"
+        "segment \(result.segment): \(result.summary)"
             + (result.rejected > 0 ? "; see \(RejectsPath.path(for: file, named: rejects))" : "")
     }
 }

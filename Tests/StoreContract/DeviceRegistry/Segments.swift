@@ -104,6 +104,28 @@ extension DeviceRegistryContract {
             #expect(try await members(store) == [1, 2])
             #expect(try await store.events(EventFilter(kind: "segment_removed"), before: nil, limit: 9).events.isEmpty)
         }
+        Promise("a definition or a change of members is on record with it, and a refused one is not") { store in
+            try await devices(store)
+            let work = try await store.importSegment("fans", mode: .replace)
+            try await work.append([.user("ray")])
+            _ = try await work.commit(now: noon) { SegmentEvent(by: "amy", "fans: \($0.added) added") }
+            let event = SegmentEvent(by: "ben", "all: everyone")
+            try await store.defineSegment("all", source: "-", expression: .everyone, now: noon, event: event)
+            await #expect(throws: StoreError.segmentIsStatic("fans")) {
+                try await store.defineSegment("fans", source: "-", expression: .everyone, now: noon, event: event)
+            }
+            let late = try await store.importSegment("late", mode: .replace)
+            try await store.defineSegment("late", source: "-", expression: .everyone, now: noon)
+            await #expect(throws: StoreError.segmentIsDynamic("late")) {
+                try await late.commit(now: noon) { _ in event }
+            }
+            for (kind, detail, name) in [
+                ("segment_changed", "fans: 2 added", "amy"), ("segment_defined", "all: everyone", "ben"),
+            ] {
+                let events = try await store.events(EventFilter(kind: kind), before: nil, limit: 9).events
+                #expect(events.map(\.detail) == [detail] && events.map(\.actor.name) == [name])
+            }
+        }
         Promise("an unknown segment is refused with the nearest name") { store in
             try await devices(store)
             _ = try await change(store, .replace, [.user("ray")])

@@ -185,10 +185,7 @@ struct SegmentOperations: Sendable {
         var members = try await cases.segments.change(name, mode: mode, topic: topic)
         var body = CountedBody(request.request)
         while let piece = try await body.next() { try await members.append(piece) }
-        let result = try await members.commit(now: cases.now)
-        try await cases.segments.recordChange(
-            of: name, "\(mode), \(result.summary)", by: request.caller.actor, now: cases.now)
-        return try .json(result)
+        return try .json(try await members.commit(by: request.caller.actor, now: cases.now))
     }
 
     @Sendable private func remove(_ request: APIRequest) async throws -> Response {

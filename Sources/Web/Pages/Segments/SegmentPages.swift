@@ -174,9 +174,7 @@ struct SegmentPages: Sendable {
             try await CampaignAccess(cases, caller).requireChanging(segment: name)
             var lines = try await cases.segments.change(name, mode: mode, topic: caller.topic)
             try await lines.append(PastedMembers.lines(fields["members", default: ""], of: fields["key", default: ""]))
-            let result = try await lines.commit(now: cases.now)
-            try await cases.segments.recordChange(
-                of: name, "\(mode), \(result.summary)", by: caller.actor, now: cases.now)
+            let result = try await lines.commit(by: caller.actor, now: cases.now)
             let done = result.numbers.map { "\($0)" }.joined(separator: "-")
             return PageRequest.seeOther("/segments/\(name.inAddress)?done=\(done)")
         } catch {
