@@ -81,6 +81,25 @@ struct FrameTests {
         }
     }
 
+    @Test(arguments: [true, false]) func `the menu counts one's own request only if its author may sign`(
+        notByAuthor: Bool
+    ) async throws {
+        try await WebScene.with { configuration in
+            var rules = ApprovalRules(rules: [.init(above: 3, needs: 1, notByAuthor: notByAuthor)])
+            rules.files = ApprovalRules.Files(campaigns: configuration.campaigns, templates: configuration.templates)
+            configuration.approvals = rules
+        } _: { scene in
+            try await scene.addCampaign()
+            let asked = try await scene.api(
+                "POST", "/campaigns/new-podcast/runs", as: .admin,
+                body: #"{"occurrence": "e-1", "variables": {"title": "The Reef"}}"#)
+            #expect(asked.status == 409)
+            let badge = "class=\"count\">1<span"
+            #expect(try await scene.page("/", as: .admin).text.contains(badge) == !notByAuthor)
+            #expect(try await scene.page("/", as: .approver).text.contains(badge))
+        }
+    }
+
     @Test(arguments: [
         ("gzip", true), ("br, gzip;q=0.5", true), ("GZIP", true), ("gzip;q=0", false), ("br", false), ("", false),
     ])

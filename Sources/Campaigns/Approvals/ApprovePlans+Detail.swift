@@ -69,7 +69,8 @@ extension ApprovePlans {
         }
     }
 
-    private func obstacle(
+    /// Returns why the actor's signature would not count; `nil` if it would.
+    func obstacle(
         to actor: Actor, _ record: ApprovalRecord, _ result: ApprovalResult, _ people: People
     ) -> Obstacle? {
         let person = people.person(actor.identity)

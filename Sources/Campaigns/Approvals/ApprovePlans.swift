@@ -5,7 +5,7 @@ package import Store
 
 /// Requests approval of plans, signs and rejects them, and determines the approval that a new run needs.
 package struct ApprovePlans: Sendable {
-    private static let openMax = 1000
+    static let openMax = 1000
     static let pastMax = 200
     static let digestDigitsMin = 12
 
@@ -131,7 +131,7 @@ package struct ApprovePlans: Sendable {
     ///
     /// - Parameters:
     ///   - includingPast: whether to include plans that can no longer be signed.
-    ///   - isCompared: whether to compare them. Counts that every page shows do without.
+    ///   - isCompared: whether to compare them. Pages that show only who signed do without.
     package func list(
         includingPast: Bool, isCompared: Bool = true, now: Timestamp
     ) async throws -> ApprovalListResult {
@@ -309,7 +309,7 @@ package struct ApprovePlans: Sendable {
         result(record, try await people(), now: now)
     }
 
-    private func result(_ record: ApprovalRecord, _ people: People, now: Timestamp) -> ApprovalResult {
+    func result(_ record: ApprovalRecord, _ people: People, now: Timestamp) -> ApprovalResult {
         let rules = rules ?? ApprovalRules(rules: [])
         let request = record.request
         let rule = rules.rule(forReach: request.reach) ?? ApprovalRules.Rule(above: 0, needs: request.needs)
