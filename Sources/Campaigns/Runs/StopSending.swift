@@ -78,7 +78,8 @@ package struct StopSending: Sendable {
         return Failure(
             failure.kind,
             "NOTHING IS STOPPED: the stop file cannot be written (\(fileFault)), and the store did not record the stop "
-                + "(\(why)). To stop everything, stop the daemon (`systemctl stop fanfare`), or run as root: touch \(file)")
+                + "(\(why)). To stop everything, stop the daemon (`systemctl stop fanfare`), or run as root: touch \(file)"
+        )
     }
 
     /// Writes a stop to the file and to the store. One of the two is enough.
