@@ -5,6 +5,7 @@ import Logging
 import Model
 import Sending
 import SQLiteStore
+import Senders
 import SendingScene
 import Store
 import TestSupport
@@ -111,6 +112,26 @@ import WebClient
         }
         #expect(try await scene.store.run(left.id)?.state == .finished)
         #expect(try await scene.store.unreadableRuns().map(\.run) == [odd.id])
+    }
+
+    @Test func `abandoned run is named, and the others are recovered`() async throws {
+        let scene = try await DaemonScene()
+        let store = try SQLiteFileStore(path: scene.store.path) { $0 != "dead" }
+        var runs: [Int64] = []
+        for occurrence in ["odd", "good"] {
+            let run = try await scene.scene.start(
+                try scene.scene.definition(.background) { $0.name = occurrence }, occurrence: occurrence)
+            #expect(try await scene.store.claim(run.id, by: "dead", now: scene.clock.now) == .claimed)
+            runs.append(run.id)
+        }
+        let recovery = Recovery(store: store, journals: .none, clock: scene.clock.clock)
+        try await scene.refusing("BEFORE UPDATE ON run WHEN NEW.id = \(runs[0])") {
+            await #expect(throws: StoreError.self) { try await recovery.recoverAbandoned() }
+            let left = try await store.abandonedRuns().map(\.id)
+            #expect(left == [runs[0]])
+        }
+        #expect(try await recovery.recoverAbandoned().map(\.run) == [runs[0]])
+        try store.close()
     }
 
     @Test func `write does not fail the stop of a daemon`() async throws {

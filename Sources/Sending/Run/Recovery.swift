@@ -157,35 +157,47 @@ package struct Recovery: Sendable {
     /// Recovers and releases every run whose owner is dead. Commands that send, pause, resume or cancel call this
     /// first. Commands that only read do not call it.
     ///
+    /// A lasting error of one run delays no other: the first is thrown after all runs.
+    ///
     /// - Parameter isOnlyCancelled: whether to leave other runs alone, because this process may claim one of them
     ///   meanwhile.
     package func recoverAbandoned(isOnlyCancelled: Bool = false) async throws -> [AbandonedRun] {
         var abandoned: [AbandonedRun] = []
+        var failure: (any Error)?
         for run in try await store.abandonedRuns() where !isOnlyCancelled || run.state == .cancelled {
-            guard let owner = run.owner else {
-                _ = try await store.abandon(run.id, of: nil, now: clock.now())
-                continue
-            }
             do {
-                let gone = try await store.takeOverLeases(of: run.id, besides: nil)
-                // No sender is dead: the owner was only unresponsive.
-                guard !gone.isEmpty else { continue }
-                let counts = try await recover(run, heldBy: owner, leftBy: gone)
-                guard gone.contains(owner) else {
-                    // The lead is alive and continues the run.
-                    if counts.leases > 0 {
-                        abandoned.append(
-                            AbandonedRun(run: run.id, owner: gone.sorted().joined(separator: ", "), recovered: counts))
-                    }
-                    continue
-                }
-                guard try await store.abandon(run.id, of: owner, now: clock.now()) else { continue }
-                abandoned.append(AbandonedRun(run: run.id, owner: owner, recovered: counts))
+                if let found = try await recoverAbandoned(run) { abandoned.append(found) }
             } catch StoreError.lostClaim {
                 // Another process was faster.
+            } catch {
+                // A store that is unavailable refuses the other runs, too.
+                if Task.isCancelled || error is CancellationError || (error as? StoreError)?.isPassing == true {
+                    throw error
+                }
+                failure = failure ?? error
             }
         }
+        if let failure { throw failure }
         return abandoned
+    }
+
+    /// Returns `nil` if no sender of the run is dead, or nothing is to be reported.
+    private func recoverAbandoned(_ run: Run) async throws -> AbandonedRun? {
+        guard let owner = run.owner else {
+            _ = try await store.abandon(run.id, of: nil, now: clock.now())
+            return nil
+        }
+        let gone = try await store.takeOverLeases(of: run.id, besides: nil)
+        // No sender is dead: the owner was only unresponsive.
+        guard !gone.isEmpty else { return nil }
+        let counts = try await recover(run, heldBy: owner, leftBy: gone)
+        guard gone.contains(owner) else {
+            // The lead is alive and continues the run.
+            guard counts.leases > 0 else { return nil }
+            return AbandonedRun(run: run.id, owner: gone.sorted().joined(separator: ", "), recovered: counts)
+        }
+        guard try await store.abandon(run.id, of: owner, now: clock.now()) else { return nil }
+        return AbandonedRun(run: run.id, owner: owner, recovered: counts)
     }
 
     private func settle(
