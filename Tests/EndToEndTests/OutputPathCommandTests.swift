@@ -64,6 +64,27 @@ import Testing
         #expect(verified.status == 0, "\(verified.output)")
     }
 
+    @Test func `on standard output that takes nothing exits with 74 and says so`() throws {
+        let place = try place()
+        for words in [
+            ["tokens", "create", "x", "--role", "sender"], ["tokens", "list", "--json"], ["report", "1"],
+            ["devices", "export"], ["--help"],
+        ] {
+            let result = try Program.run(
+                ["-c", "exec \"$0\" \"$@\" > /dev/full", Program.url.path] + words, in: place.folder,
+                program: URL(filePath: "/bin/sh"))
+            #expect(result.status == 74, "\(words): \(result.errors)")
+            #expect(result.errors.contains("cannot write to standard output: No space left on device"), "\(words)")
+        }
+        // A reader that has seen enough is no error, and an error of the command itself keeps its status.
+        for (command, status) in [("tokens list | true", 0), ("tokens revoke nothing > /dev/full", 66)] {
+            let result = try Program.run(
+                ["-c", "set -o pipefail; trap '' PIPE; \"$0\" \(command)", Program.url.path], in: place.folder,
+                program: URL(filePath: "/bin/bash"))
+            #expect(result.status == status, "\(command): \(result.errors)")
+        }
+    }
+
     @Test func `replaces the content behind a link, and a file keeps its mode`() throws {
         let place = try place()
         let path = try place.folder.write("old", to: "far/report.txt")

@@ -16,11 +16,49 @@ enum Console {
     /// Whether a person can answer questions.
     static var isInteractive: Bool { isatty(STDIN_FILENO) == 1 && isTerminal }
 
-    /// Prints a result.
+    /// Prints a result. If standard output does not take it, the process exits with ``ExitStatus/inputOutput``
+    /// instead of ``ExitStatus/done`` after its work, see ``hasLostResult``.
     static func print(_ text: String) {
         wipe()
-        write(text + "\n", to: FileHandle.standardOutput)
+        do {
+            try writeResult(text + "\n")
+        } catch {
+            let isFirst = lostResult.withLock { isLost in
+                defer { isLost = true }
+                return !isLost
+            }
+            if isFirst { for message in error.messages { self.error("error: \(message)") } }
+        }
     }
+
+    /// Writes a part of a result. A reader that has closed the pipe (`fanfare report | head`) is no error.
+    static func writeResult(_ text: String) throws(Failure) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count >= 0 {
+                rest = rest.dropFirst(count)
+                continue
+            }
+            switch errno {
+            case EINTR: continue
+            case EPIPE: return
+            case EAGAIN:
+                var room = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+                poll(&room, 1, -1)
+            case let code:
+                throw Failure(
+                    .inputOutput,
+                    "cannot write to standard output: \(String(cString: strerror(code))); the output is incomplete, "
+                        + "although the command may have done its work; free disk space, or write to another place")
+            }
+        }
+    }
+
+    private static let lostResult = Mutex(false)
+
+    /// Whether a result could not be written.
+    static var hasLostResult: Bool { lostResult.withLock { $0 } }
 
     /// Makes notes and errors use the format of the log's lines from now on.
     static func speak(_ lines: LogLines) { self.lines.withLock { $0 = lines } }
@@ -57,7 +95,7 @@ enum Console {
     }
 
     private static func write(_ text: String, to handle: FileHandle) {
-        // A reader that has closed the pipe (`fanfare report | head`) is no error.
+        // There is no other place for notes and errors.
         try? handle.write(contentsOf: Data(text.utf8))
     }
 

@@ -30,7 +30,7 @@ final class OutputFile {
     }
 
     func write(_ text: String) throws {
-        guard let writer else { return try FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) }
+        guard let writer else { return try Console.writeResult(text) }
         try check { () throws(OutputFault) in try writer.write(text.utf8) }
     }
 

@@ -31,7 +31,13 @@ enum ThisProcess {
 
     /// Exits the process. Every exit goes through here. Skips the exit handlers of the libraries. A thread that closes
     /// a connection still uses OpenSSL and libpq, and would crash after their shutdown.
-    static func exitImmediately(_ status: Int32) -> Never { _exit(status) }
+    ///
+    /// A command whose result was lost is not done.
+    static func exitImmediately(_ status: Int32) -> Never {
+        var status = status
+        if status == ExitStatus.done.rawValue, Console.hasLostResult { status = ExitStatus.inputOutput.rawValue }
+        _exit(status)
+    }
 
     /// The command of this process, without the words after it, because they may be secret.
     static var command: String { CommandLine.arguments.dropFirst().first { !$0.hasPrefix("-") } ?? "" }
