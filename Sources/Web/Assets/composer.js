@@ -10,7 +10,8 @@
   let timer, counter, running = null, isWaiting = false, counting = null, last = null;
 
   const isTag = (name) => name.startsWith("etag.") || name === "opened";
-  const state = () => new URLSearchParams([...new FormData(form)].filter(([name]) => !isTag(name))).toString();
+  // A secret is never kept, wherever it comes from.
+  const state = () => new URLSearchParams([...new FormData(form)].filter(([name]) => !isTag(name) && name !== "token")).toString();
   const opened = state();
   const isTyped = () => "unsaved" in form.dataset || state() !== opened;
 
@@ -232,8 +233,11 @@
     counting = new AbortController();
     reach.setAttribute("aria-busy", "true");
     try {
-      const answer = await fetch(`${address}/count`, { method: "POST", body: new URLSearchParams(who), signal: counting.signal });
-      if (answer.ok) reach.innerHTML = await answer.text();
+      // An ended session leads to the sign-in page, which is no part of this one.
+      const answer = await fetch(`${address}/count`, { method: "POST", body: new URLSearchParams(who), redirect: "manual", signal: counting.signal });
+      const hasEnded = answer.type === "opaqueredirect" || answer.status === 401;
+      if (hasEnded) { last = null; reach.textContent = "Not counted: your session has ended, and your changes are kept."; }
+      else if (answer.ok) reach.innerHTML = await answer.text();
       reach.removeAttribute("aria-busy");
     } catch (error) {
       if (error.name !== "AbortError") { last = null; reach.removeAttribute("aria-busy"); }

@@ -15,8 +15,11 @@ for (const form of document.querySelectorAll("form[data-count]")) {
     for (const name of ["topic", "push_type"]) query.set(name, fields.get(name));
     output.setAttribute("aria-busy", "true");
     try {
-      const answer = await fetch(`${form.dataset.count}?${query}`, { signal: asked.signal });
-      if (answer.ok) output.innerHTML = await answer.text();
+      // An ended session leads to the sign-in page, which is no part of this one.
+      const answer = await fetch(`${form.dataset.count}?${query}`, { redirect: "manual", signal: asked.signal });
+      const hasEnded = answer.type === "opaqueredirect" || answer.status === 401;
+      if (hasEnded) output.textContent = "Not counted: your session has ended. Sign in in another tab, then go on here.";
+      else if (answer.ok) output.innerHTML = await answer.text();
       output.removeAttribute("aria-busy");
     } catch (error) {
       if (error.name !== "AbortError") output.removeAttribute("aria-busy");

@@ -87,6 +87,15 @@ extension `The pages in a browser` {
             try await browser.type("!", into: Self.german)
             let found = "document.querySelector('[data-target=found]').textContent"
             try await browser.wait(for: "\(found).includes('your session has ended')")
+            // The count shows no part of the sign-in page either.
+            let limit = "const field = document.querySelector('#c-guards-max_reach'), old = field.value;"
+            let changed = "field.dispatchEvent(new Event('input', { bubbles: true }));"
+            _ = try await browser.script("\(limit) window.oldLimit = old; field.value = '77777'; \(changed)")
+            let reach = "document.querySelector('output.reach').textContent"
+            try await browser.wait(for: "\(reach).includes('Not counted: your session has ended')")
+            let secrets = try await browser.script("return document.querySelectorAll('#composer [name=token]').length")
+            #expect(secrets as? Int == 0)
+            _ = try await browser.script("\(limit) field.value = window.oldLimit; \(changed)")
             try await browser.center("[data-target=found] a")
             try await browser.follow("[data-target=found] a")
             try await browser.type(token, into: "#token")
