@@ -135,7 +135,17 @@ package struct Pipeline: Sendable {
                 try await control.storeBackoff.insisting(clock) { try await sumUp(run, control) }
             }
         }
-        return try await control.storeBackoff.insisting(clock) { try await close(run, as: actor, control) }
+        var isFirstTry = true
+        return try await control.storeBackoff.insisting(clock) {
+            defer { isFirstTry = false }
+            do {
+                return try await close(run, as: actor, control)
+            } catch let error as StoreError where !isFirstTry && error == .lostClaim(run: run.id, holder: nil) {
+                // An earlier try may have been recorded although its response was lost.
+                guard let end = try await released(run, control) else { throw error }
+                return end
+            }
+        }
     }
 
     /// Pauses a run that cannot be sent with this machine's configuration, and recovers what was in flight.
@@ -216,15 +226,7 @@ package struct Pipeline: Sendable {
             try await store.leave(run.id, by: actor, now: clock.now())
         }
         if let failure = control.decision.failure { throw failure }
-        switch control.decision.reason {
-        case .unreachable(let reason), .storeTooSlow(let reason): return .unreachable(reason)
-        case .credential(let reason): return .credentialRefused(reason)
-        case .breaker(let reason), .environmentMismatch(_, let reason): return .breakerOpen(reason)
-        case .nothingDue(let moment): return .waiting(until: moment)
-        case .stopRequested: return .stoppedEarly
-        case .stopped(let order): return .stopped(order)
-        case nil, .stateChanged, .leadGone: break
-        }
+        if let end = control.decision.reason.flatMap(RunEnd.init(leftFor:)) { return end }
         guard let left = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
         return RunEnd(left)
     }

@@ -3,6 +3,24 @@ import Model
 import Platform
 import Store
 
+extension Pipeline {
+    /// Returns the end of a run that this sender has released although the response was lost. Returns `nil` if the run
+    /// is not in the state that the sender would have left it in.
+    func released(_ run: Run, _ control: RunControl) async throws -> RunEnd? {
+        guard let left = try await store.run(run.id), left.owner == nil else { return nil }
+        let reason = control.decision.reason
+        switch reason {
+        case nil: return RunEnd(left)
+        case .stateChanged: return RunEnd(left) ?? .stoppedEarly
+        // The pause must be recorded, so that no other sender repeats the faulty requests.
+        case .breaker, .environmentMismatch:
+            guard left.state != .running, left.state != .scheduled else { return nil }
+            return reason.flatMap(RunEnd.init(leftFor:))
+        default: return reason.flatMap(RunEnd.init(leftFor:)) ?? .stoppedEarly
+        }
+    }
+}
+
 /// Recovers the deliveries that dead senders left in flight, and the leases that this sender has forgotten.
 extension Pipeline {
     var recovery: Recovery { Recovery(store: store, journals: sender.journals, clock: clock) }

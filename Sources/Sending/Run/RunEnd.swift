@@ -77,6 +77,20 @@ extension RunEnd {
         self.init(run)
     }
 
+    /// Creates the end for a sender that has left a run for this reason. Returns `nil` if the run's record shows the
+    /// end.
+    init?(leftFor reason: StopReason) {
+        switch reason {
+        case .unreachable(let reason), .storeTooSlow(let reason): self = .unreachable(reason)
+        case .credential(let reason): self = .credentialRefused(reason)
+        case .breaker(let reason), .environmentMismatch(_, let reason): self = .breakerOpen(reason)
+        case .nothingDue(let moment): self = .waiting(until: moment)
+        case .stopRequested: self = .stoppedEarly
+        case .stopped(let order): self = .stopped(order)
+        case .stateChanged, .leadGone: return nil
+        }
+    }
+
     /// Whether the same command continues the run. Otherwise the run is over, or waits for a person.
     package var goesOnWithNextStart: Bool {
         switch self {
