@@ -31,7 +31,11 @@ package struct HTTPClient: Sendable {
     package static var libraries: String { String(cString: curl_version()) }
 
     /// Returns the response, whatever its status. Throws if no response arrives.
-    package func send(_ request: WebRequest) async throws(WebError) -> WebResponse {
+    ///
+    /// - Parameter most: the longest time of the request, if it is shorter than ``WebLimits/totalTime``.
+    package func send(_ request: WebRequest, within most: Duration? = nil) async throws(WebError) -> WebResponse {
+        var limits = limits
+        if let most { limits.totalTime = min(limits.totalTime, most) }
         let transfer = Transfer(request, addresses, limits: limits, trust: trust, agent: agent)
         let result = await withTaskCancellationHandler {
             await RequestThread.run { transfer.perform() }

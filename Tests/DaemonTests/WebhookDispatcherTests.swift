@@ -140,6 +140,41 @@ import WebClient
         #expect(words.contains(#""state":"paused""#) && words.contains("fanfare resume \(late.id)"), "\(words)")
     }
 
+    @Test func `takes nothing more after the end of its time`() async throws {
+        let scene = try PipelineScene()
+        let server = try LocalServer { _ in
+            scene.clock.advance(by: .seconds(11))
+            return .init(200)
+        }
+        try await scene.store.setWebhooks([.init(url: server.url, secretPath: "")])
+        for number in 0..<9 { try await end(scene, .missed, "o\(number)") }
+        try await dispatcher(scene, [server.url]).drain(within: .seconds(10))
+        #expect((1...4).contains(server.requests.count))
+        #expect(try await scene.store.nextWebhookMessage() != nil)
+    }
+
+    /// The slow webhook answers only once the other one was told.
+    @Test func `a webhook that is slow delays no other`() async throws {
+        let scene = try PipelineScene()
+        let told = DispatchSemaphore(value: 0)
+        let server = try LocalServer { request in
+            if request.path == "/slow" {
+                guard told.wait(timeout: .now() + 20) == .success else { return .init(500) }
+            }
+            told.signal()
+            return .init(200)
+        }
+        let (slow, quick) = (server.url + "/slow", server.url + "/quick")
+        try await scene.store.setWebhooks([
+            .init(url: slow, secretPath: ""), .init(url: quick, secretPath: "", events: [.failed]),
+        ])
+        for number in 0..<5 { try await end(scene, .missed, "o\(number)") }
+        try await end(scene, .failed, "last")
+        try await dispatcher(scene, [slow, quick]).deliverDue()
+        #expect(server.requests.count == 7)
+        #expect(try await scene.store.nextWebhookMessage() == nil)
+    }
+
     @Test func `a message in the hand of a process that died is sent by another`() async throws {
         let scene = try PipelineScene()
         let server = try LocalServer { _ in .init(200) }

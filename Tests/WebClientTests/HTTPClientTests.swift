@@ -121,6 +121,10 @@ import WebClient
         let impatient = client { $0.totalTime = .milliseconds(200) }
         let refused = await error(impatient, WebRequest(.get, server.url + "/?key=secret"))
         #expect(refused == .timedOut(url: server.url + "/", limit: .milliseconds(200)))
+        // The caller has less time.
+        await #expect(throws: WebError.timedOut(url: server.url + "/", limit: .milliseconds(100))) {
+            try await client().send(WebRequest(.get, server.url + "/"), within: .milliseconds(100))
+        }
     }
 
     @Test func `a cancelled task ends its request`() async throws {

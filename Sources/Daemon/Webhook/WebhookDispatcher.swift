@@ -1,7 +1,9 @@
 package import Logging
 package import Model
+import Platform
 import Sending
 package import Store
+import Synchronization
 package import WebClient
 
 /// Delivers messages about runs and approvals to webhooks. It takes the messages from the store's outbox, posts them,
@@ -25,6 +27,7 @@ package struct WebhookDispatcher: Sendable {
     private let clock: WallClock
     private let jitter: @Sendable () -> Double
     private let logger: Logger
+    private let busy = BusyWebhooks()
 
     /// - Parameters:
     ///   - signatures: the signatures by the webhook's address.
@@ -62,8 +65,8 @@ package struct WebhookDispatcher: Sendable {
     /// remaining messages stay in the store for the next process.
     package func drain(within limit: Duration) async throws {
         let end = clock.uptime() + limit
-        while !Task.isCancelled {
-            try await deliverDue()
+        while !Task.isCancelled, clock.uptime() < end {
+            try await deliverDue(until: end)
             guard let next = try await store.nextWebhookMessage() else { return }
             let wait = next - clock.now()
             guard wait <= end - clock.uptime() else { return }
@@ -72,32 +75,62 @@ package struct WebhookDispatcher: Sendable {
     }
 
     /// Tries each due message once.
-    package func deliverDue() async throws {
-        guard !signatures.isEmpty, let next = try await store.nextWebhookMessage(), next <= clock.now() else { return }
-        while true {
+    ///
+    /// - Parameter end: the time by ``WallClock/uptime`` at which all requests end. No message is taken after it.
+    package func deliverDue(until end: Duration? = nil) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            while end.map({ clock.uptime() < $0 }) ?? true {
+                let batches = try await takeDue()
+                for batch in batches { group.addTask { try await deliver(batch, until: end) } }
+                if batches.isEmpty, try await group.next() == nil { return }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// Due messages of one webhook, taken from the outbox.
+    package struct Batch: Sendable {
+        fileprivate var url: String
+        fileprivate var messages: [WebhookMessage]
+    }
+
+    /// Takes due messages of the webhooks without a batch in flight. A webhook that does not respond thus delays no
+    /// other. Each batch must be passed to ``deliver(_:until:)``.
+    package func takeDue() async throws -> [Batch] {
+        guard !signatures.isEmpty, let next = try await store.nextWebhookMessage(), next <= clock.now() else {
+            return []
+        }
+        return try await busy.gate.pass {
             let now = clock.now()
             let messages = try await store.takeWebhookMessages(
-                now: now, limit: Self.atOnce, until: now + Self.heldFor)
-            guard !messages.isEmpty else { return }
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for message in messages { group.addTask { try await deliverAlone(message) } }
-                try await group.waitForAll()
-            }
+                now: now, limit: Self.atOnce, until: now + Self.heldFor, besides: busy.urls)
+            let batches = Dictionary(grouping: messages, by: \.url).map { Batch(url: $0.key, messages: $0.value) }
+            busy.insert(batches.map(\.url))
+            return batches
+        }
+    }
+
+    /// Tries each message of a batch once.
+    package func deliver(_ batch: Batch, until end: Duration? = nil) async throws {
+        defer { busy.remove(batch.url) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for message in batch.messages { group.addTask { try await deliverAlone(message, end) } }
+            try await group.waitForAll()
         }
     }
 
     /// Delivers a message. A message that cannot be built or looked up waits like one that is not accepted, so it
     /// delays no other.
-    private func deliverAlone(_ message: WebhookMessage) async throws {
+    private func deliverAlone(_ message: WebhookMessage, _ end: Duration?) async throws {
         do {
-            try await deliver(message)
+            try await deliver(message, end)
         } catch {
             if Task.isCancelled || DaemonEnd.isReason(error, owner: actor.name) { throw error }
             try await postpone(message, "\(error)")
         }
     }
 
-    private func deliver(_ message: WebhookMessage) async throws {
+    private func deliver(_ message: WebhookMessage, _ end: Duration?) async throws {
         let id = "\(String(store.namespace.high, radix: 16))-\(message.event)"
         guard let signature = signatures[message.url], let body = try await body(message, id: id) else {
             return try await store.removeWebhookMessage(message.id)
@@ -106,7 +139,8 @@ package struct WebhookDispatcher: Sendable {
         headers["Content-Type"] = "application/json"
         let problem: String
         do throws(WebError) {
-            let answer = try await web.send(WebRequest(.post(body: body), message.url, headers: headers))
+            let request = WebRequest(.post(body: body), message.url, headers: headers)
+            let answer = try await web.send(request, within: end.map { max(.milliseconds(1), $0 - clock.uptime()) })
             if (200..<300).contains(answer.status) { return try await done(message) }
             problem = "it responds \(answer.status)"
         } catch {
@@ -157,4 +191,17 @@ package struct WebhookDispatcher: Sendable {
         let jitter = Duration.milliseconds(Int64(Double(pause.wholeMilliseconds) * 0.2 * jitter()))
         try await store.postponeWebhookMessage(message.id, until: now + pause + jitter, problem: problem)
     }
+}
+
+/// The webhooks that have a batch of messages in flight.
+private final class BusyWebhooks: Sendable {
+    /// One taker at a time, so that no two take messages of one webhook.
+    let gate = AsyncGate()
+    private let state = Mutex(Set<String>())
+
+    var urls: Set<String> { state.withLock { $0 } }
+
+    func insert(_ urls: [String]) { state.withLock { $0.formUnion(urls) } }
+
+    func remove(_ url: String) { state.withLock { _ = $0.remove(url) } }
 }

@@ -1,7 +1,9 @@
 import Campaigns
 import Foundation
 package import Model
+import Platform
 package import Store
+import Synchronization
 
 /// The JSON body of a webhook request: `type` is the event, and `data` describes the run, or the approval of a plan.
 struct WebhookBody: Encodable {
@@ -139,24 +141,43 @@ package struct WebhookService {
         first = try await register(reloading.configuration.webhooks)
     }
 
+    private struct Job: Sendable {
+        var dispatcher: WebhookDispatcher
+        var batch: WebhookDispatcher.Batch
+    }
+
     /// Delivers until the task is cancelled. If new webhooks cannot be registered, the old ones stay in place.
+    ///
+    /// The loop does not wait for a batch, so a webhook that does not respond delays no other.
     package func run(_ supervisor: Supervisor) async throws {
-        var (dispatcher, known) = (first, reloading.configuration.webhooks)
-        try await supervisor.keep(.webhooks) {
+        let current = Mutex((dispatcher: first, known: reloading.configuration.webhooks))
+        let ended = Signal()
+        try await supervisor.keep(
+            .webhooks,
+            each: { (job: Job) in
+                defer { ended.raise() }
+                try await job.dispatcher.deliver(job.batch)
+            }
+        ) { found in
             while !Task.isCancelled {
+                let seen = ended.version
                 let wanted = reloading.configuration.webhooks
                 var fault: (any Error)?
-                if wanted != known {
+                if wanted != current.withLock({ $0.known }) {
                     do {
-                        dispatcher = try await register(wanted)
-                        known = wanted
+                        let dispatcher = try await register(wanted)
+                        current.withLock { $0 = (dispatcher, wanted) }
                     } catch {
                         fault = error
                     }
                 }
-                try await dispatcher.deliverDue()
+                let dispatcher = current.withLock { $0.dispatcher }
+                for batch in try await dispatcher.takeDue() {
+                    found.yield(Job(dispatcher: dispatcher, batch: batch))
+                }
                 if let fault { throw fault }
-                await clock.sleep(Self.lookEvery)
+                // Look again after a batch, because its webhook may have more messages.
+                await ended.wait(after: seen, atMost: Self.lookEvery, clock: clock)
             }
         }
     }

@@ -56,17 +56,23 @@ extension RelationalStore {
         }
     }
 
-    package func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage] {
+    package func takeWebhookMessages(
+        now: Timestamp, limit: Int, until: Timestamp, besides urls: Set<String>
+    ) async throws -> [WebhookMessage] {
+        let places = urls.indices.enumerated().map { "$\($0.offset + 4)" }.joined(separator: ", ")
+        let others = urls.isEmpty ? "" : "AND url NOT IN (\(places)) "
         let (messages, ahead) = try await transaction(.quick) { db in
             let ahead = try db.moment(now) - now
             let messages = try db.all(
-                """
-                WITH due AS MATERIALIZED (
-                    SELECT id FROM webhook_message WHERE next_at <= $1 ORDER BY id LIMIT $3\(Session.dialect.skipLocked)
-                )
-                UPDATE webhook_message SET attempts = attempts + 1, next_at = $2 WHERE id IN (SELECT id FROM due)
-                RETURNING id, event_id, url, run_id, state, reason, at, attempts, approval_id
-                """, now + ahead, until + ahead, limit
+                .once(
+                    """
+                    WITH due AS MATERIALIZED (
+                        SELECT id FROM webhook_message WHERE next_at <= $1 \(others)
+                        ORDER BY id LIMIT $3\(Session.dialect.skipLocked)
+                    )
+                    UPDATE webhook_message SET attempts = attempts + 1, next_at = $2 WHERE id IN (SELECT id FROM due)
+                    RETURNING id, event_id, url, run_id, state, reason, at, attempts, approval_id
+                    """), values: [now + ahead, until + ahead, limit] + urls.sorted()
             ) { row in
                 WebhookMessage(
                     id: try row.int64(0), event: try row.int64(1), url: try row.text(2), run: try row.int64(3),

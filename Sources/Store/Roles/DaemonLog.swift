@@ -34,7 +34,11 @@ package protocol DaemonLog: Sendable {
 
     /// Claims messages that are due, oldest first, and counts an attempt for each. No other process gets them before
     /// `until`. If the process dies before it delivers a message, the message is sent again after that.
-    func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage]
+    ///
+    /// - Parameter urls: the webhooks whose messages stay.
+    func takeWebhookMessages(
+        now: Timestamp, limit: Int, until: Timestamp, besides urls: Set<String>
+    ) async throws -> [WebhookMessage]
 
     /// Returns the time at which the next message is due; `nil` if there is none.
     func nextWebhookMessage() async throws -> Timestamp?
@@ -59,4 +63,10 @@ package protocol DaemonLog: Sendable {
 
     /// Returns the daemon that is alive, however old its heartbeat is; `nil` if there is none.
     func daemon() async throws -> DaemonHeartbeat?
+}
+
+extension DaemonLog {
+    package func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage] {
+        try await takeWebhookMessages(now: now, limit: limit, until: until, besides: [])
+    }
 }
