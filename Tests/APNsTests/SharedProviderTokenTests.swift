@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 import TransportContract
@@ -123,6 +124,25 @@ struct SharedProviderTokenTests {
         await renew(source)
         #expect(try source.authorization().text == alone)
         #expect(try await token(of: process()) == alone)
+    }
+
+    @Test func `a cancelled renewal is no failure of the shared record`() async throws {
+        struct CancelledRecord: ProviderTokenSharing {
+            func current() async throws -> SharedProviderToken? { throw CancellationError() }
+            func replace(
+                _ known: SharedProviderToken?, with new: SharedProviderToken
+            ) async throws -> SharedProviderToken {
+                throw CancellationError()
+            }
+        }
+        let source = ProviderTokenSource(
+            key: key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG",
+            clock: ProviderTokenClock(
+                now: time.now, uptime: time.uptime, bootID: "boot", sleep: ProviderTokenClock.sleep),
+            sharing: CancelledRecord(), jitter: { 0 })
+        await renew(source)
+        // The next caller waits for the shared token, and signs none alone.
+        source.state.withLock { #expect(!$0.isFailing && $0.waitingSince == nil) }
     }
 
     @Test func `where another token was agreed on meanwhile, ours serves until it is due`() async throws {

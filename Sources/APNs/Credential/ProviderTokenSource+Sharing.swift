@@ -83,6 +83,8 @@ extension ProviderTokenSource {
                 take(shared, into: &state)
             }
         } catch {
+            // A cancelled renewal says nothing about the shared record.
+            guard !Task.isCancelled, !(error is CancellationError) else { return }
             failed(error)
         }
     }
