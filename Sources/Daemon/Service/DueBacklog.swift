@@ -67,9 +67,10 @@ struct DueBacklog {
         return !slow.contains(campaign) || starting.intersection(slow).count < Self.slowAtOnce
     }
 
-    /// Returns whether the occurrence is being started, or waits for its next attempt.
-    func isResting(_ due: Agenda.Due, at uptime: Duration) -> Bool {
-        starting.contains(due.campaign.campaign.name) || entries[Key(due)].map { !$0.isReady(at: uptime) } ?? false
+    /// Returns whether it is decided without another look when the occurrence starts: it has an entry, or its campaign
+    /// waits for other starts to end.
+    func isDecided(_ due: Agenda.Due) -> Bool {
+        entries[Key(due)] != nil || !mayBegin(due.campaign.campaign.name)
     }
 
     /// Removes the occurrences of a campaign that were started or ended, and keeps the delayed ones for their next

@@ -142,11 +142,13 @@ package struct DueRuns: Sendable {
     ///
     /// - Parameter isResting: whether an occurrence waits for its next attempt.
     package func awaited(
-        _ campaigns: [ReadyCampaign], now: Timestamp, except isResting: (Agenda.Due) -> Bool = { _ in false }
+        _ campaigns: [ReadyCampaign], now: Timestamp, slowMax: Int = .max,
+        except isDecided: (Agenda.Due) -> Bool = { _ in false }
     ) async throws -> [Agenda.Due] {
         guard !campaigns.isEmpty else { return [] }
         let plans = ApprovePlans(store: store, rules: approvals)
         var due: [Agenda.Due] = []
+        var slow = 0
         let records = try await store.awaitedApprovals(
             rejectedSince: now - Agenda.lookBackMax, limit: Self.awaitedMax)
         for (index, record) in records.enumerated() {
@@ -166,15 +168,16 @@ package struct DueRuns: Sendable {
                 continue
             }
             let entry = Agenda.Due(campaign: campaign, occurrence: occurrence)
-            guard occurrence.startsAt <= now, !isResting(entry) else { continue }
+            guard occurrence.startsAt <= now, !isDecided(entry) else { continue }
             do {
                 let isDue = try await ReadAllowance(limit: min(countLimit, Self.lookLimit)).use {
                     try await isToBeMade(entry, record, plans, now: now)
                 }
                 if isDue { due.append(entry) }
             } catch {
-                _ = try delay(for: error)
                 due.append(entry)
+                if try delay(for: error).isSlow { slow += 1 }
+                if slow >= slowMax { break }
             }
         }
         return due

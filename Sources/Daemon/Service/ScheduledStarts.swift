@@ -29,9 +29,11 @@ extension Scheduler {
                 try await senders.waitForLift()
                 let found = try await time.now()
                 let (now, uptime) = (found.moment, clock.uptime())
-                let awaited = try await dueRuns(approvals).awaited(tracker.snapshot?.campaigns ?? [], now: now) { due in
-                    backlog.withLock { $0.isResting(due, at: uptime) }
-                }
+                // First, because a look at an occurrence that waits for approval may take long.
+                for due in backlog.withLock({ $0.begin(at: uptime) }) { starts.yield(DueStart(due: due, now: now)) }
+                let awaited = try await dueRuns(approvals).awaited(
+                    tracker.snapshot?.campaigns ?? [], now: now, slowMax: 1
+                ) { due in backlog.withLock { $0.isDecided(due) } }
                 for due in backlog.withLock({ $0.begin(at: uptime, with: awaited) }) {
                     starts.yield(DueStart(due: due, now: now))
                 }
