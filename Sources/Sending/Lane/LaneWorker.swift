@@ -145,6 +145,8 @@ struct LaneWorker: Sendable {
         var next = first
         while true {
             let run = next.run
+            // A lane that always has work never ends: forget the runs that have left it.
+            if composers[run.id] == nil { composers = composers.filter { scheduler.has($0.key) } }
             var composer = composers[run.id] ?? run.composer()
             // Read the boot clock first. If the process is suspended between the two reads, requests expire too early,
             // not too late.

@@ -72,6 +72,9 @@ final class FairScheduler: Sendable {
         changed.raise()
     }
 
+    /// Whether the run may get another lease.
+    func has(_ run: Int64) -> Bool { state.withLock { $0.members[run] != nil } }
+
     func remove(_ run: RunInProgress) {
         state.withLock { _ = $0.members.removeValue(forKey: run.id) }
         changed.raise()
