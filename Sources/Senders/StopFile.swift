@@ -18,6 +18,8 @@ package struct StopFile: Sendable {
     /// The number of tries for the lock, 1 ms apart: 1 s.
     private static let lockTurnsMax = 1000
     private static let writesMax = 20
+    /// The times that a stop may have: from 1970 to the end of 9999. Any other time is a typing error or damage.
+    private static let momentsKnown: ClosedRange<Int64> = 0...253_402_300_799_000
 
     package let path: String
     private let folder: SenderFolder
@@ -149,8 +151,9 @@ package struct StopFile: Sendable {
     private func madeAt() -> Timestamp? {
         var facts = stat()
         guard stat(path, &facts) == 0 else { return nil }
-        return Timestamp(
-            milliseconds: Int64(facts.st_mtim.tv_sec) * 1000 + Int64(facts.st_mtim.tv_nsec) / 1_000_000)
+        let range = Self.momentsKnown
+        let seconds = min(max(Int64(facts.st_mtim.tv_sec), range.lowerBound / 1000), range.upperBound / 1000)
+        return Timestamp(milliseconds: seconds * 1000 + Int64(facts.st_mtim.tv_nsec) / 1_000_000)
     }
 
     private static func text(_ orders: StopOrders, withReasons: Bool = true) -> String {
@@ -166,7 +169,7 @@ package struct StopFile: Sendable {
         let parts = line.split(separator: "\t", maxSplits: 3, omittingEmptySubsequences: false)
         var order = byHand
         order.scope = parts.first.map { StopOrder.Scope(String($0)) ?? .all } ?? .all
-        guard parts.count == 4, let moment = Int64(parts[1]) else { return order }
+        guard parts.count == 4, let moment = Int64(parts[1]), momentsKnown.contains(moment) else { return order }
         order.at = Timestamp(milliseconds: moment)
         order.by = String(parts[2])
         order.reason = parts[3].isEmpty ? nil : String(parts[3])

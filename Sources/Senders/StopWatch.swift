@@ -164,8 +164,12 @@ package final class StopWatch: Sendable {
     /// Returns the moment of a stop by ``BootClock``.
     private func moment(of order: StopOrder) -> UInt64 {
         let (boot, wall) = (BootClock.now(), now())
-        let ago = max(0, wall.milliseconds - order.at.milliseconds)
-        return file == nil ? boot : boot - min(boot, UInt64(ago) * 1_000_000)
+        guard file != nil else { return boot }
+        // A stop from before the boot counts from the boot.
+        let sinceBoot = Int64(min(boot / 1_000_000, UInt64(Int64.max)))
+        let (ago, isTooLong) = wall.milliseconds.subtractingReportingOverflow(order.at.milliseconds)
+        let known = isTooLong ? sinceBoot : min(max(0, ago), sinceBoot)
+        return boot - UInt64(known) * 1_000_000
     }
 
     private func look(since mark: Mark?) -> Mark {

@@ -252,6 +252,16 @@ import Testing
         #expect(file.read().isEmpty)
     }
 
+    @Test(arguments: [Int64.min, -1, Int64.max]) func `with an impossible time is in force since its file was made`(
+        moment: Int64
+    ) throws {
+        try FileManager.default.createDirectory(atPath: senders.path, withIntermediateDirectories: true)
+        try Data("all\t\(moment)\tanna\twrong text\n".utf8).write(to: URL(filePath: file.path))
+        let watch = StopWatch.following(senders)
+        let order = try #require(watch.orders[.all])
+        #expect(order.at.milliseconds > 0 && order.at < Timestamp(seconds: 253_402_300_800))
+    }
+
     @Test func `of an occurrence stops its run alone, is recorded as its pause, and leaves with the run's resume`()
         async throws
     {
