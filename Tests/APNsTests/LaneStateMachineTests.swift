@@ -310,6 +310,25 @@ import Testing
         #expect(bench.machine.openFailed(third, Self.trouble, isFinal: false, at: bench.now) == .gaveUp)
     }
 
+    @Test func `a failed connect does not shorten the pause after too many token updates`() throws {
+        var bench = Bench()
+        let first = try bench.open(isProven: true)
+        bench.queued = 1
+        #expect(bench.start() == 1)
+        let due = bench.now + 30 * Self.second
+        bench.answer(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates), on: first)
+        bench.machine.closed(first, Self.trouble, at: bench.now)
+        bench.queued = 1
+        bench.advance(by: .seconds(1))
+        let second = try bench.open()
+        #expect(bench.machine.closed(second, Self.trouble, at: bench.now) == .heldOff(failures: 1))
+        bench.advance(by: .seconds(2))
+        _ = try bench.open()
+        #expect(bench.start() == 0)
+        bench.now = due
+        #expect(bench.start() == 1)
+    }
+
     @Test func `an answer forgets earlier failures`() throws {
         var bench = Bench { $0.connectAttemptsMax = 2 }
         bench.queued = 1
