@@ -51,7 +51,10 @@ struct FeedbackArmsCount {
                     arms[index].heldOut.add(isReached, value)
                 } else {
                     arms[index].treated.add(isReached, value)
-                    if let variant, isCompared { arms[index].variants[variant].add(isReached, value) }
+                    // A damaged row may name a variant that the campaign lacks.
+                    if let variant, isCompared, arms[index].variants.indices.contains(variant) {
+                        arms[index].variants[variant].add(isReached, value)
+                    }
                     if hasBestHour {
                         let half: WritableKeyPath<FeedbackArms, FeedbackArms.Arm> =
                             split.getsOwnHour(device) ? \.ownHour : \.usualHour
