@@ -114,6 +114,24 @@ struct ReleaseTests {
         }
     }
 
+    @Test func `a rejection names and ends the changes of one author alone`() async throws {
+        try await Self.with { scene in
+            let own = WebScene.templateText.replacing("template: new-podcast", with: "template: own")
+            let nightly = Self.scheduled.replacing("campaign: morning", with: "campaign: nightly")
+                .replacing("template: new-podcast", with: "template: own")
+            let both = try await Self.save(scene, [(.campaign, "nightly", nightly), (.template, "own", own)])
+            let theirs = try #require(try await Self.save(scene, [(.template, "own", own + "#\n")], by: Self.bob).first)
+            #expect(try await Self.together(scene) == [both[0]: [theirs], theirs: [both[0]]])
+            let files = scene.webConsole.cases.files
+            let detail = try await files.changeToReject(both[0])
+            #expect(detail.change.together == nil && detail.texts.map(\.id) == [both[0]])
+            let rejected = try await files.reject(
+                both[0], seen: detail.texts, reason: nil, by: "carl", now: scene.webConsole.cases.now)
+            #expect(rejected.together == nil)
+            #expect(try await files.changes().map(\.id) == [theirs])
+        }
+    }
+
     @Test func `changes of two authors are released together if one needs the other`() async throws {
         try await Self.with { scene in
             let own = WebScene.templateText.replacing("template: new-podcast", with: "template: own")

@@ -103,6 +103,13 @@ extension ManageFiles {
         return detail(try ChangeResult(change, with: others, self), text: change.text, texts: ([change] + others).texts)
     }
 
+    /// Returns a change with the others that a rejection of it ends: those of its author that belong to it.
+    package func changeToReject(_ id: Int64) async throws -> ChangeDetailResult {
+        let change = try await pending(id)
+        let others = try await releaseGroups().others(of: id).of(change.author)
+        return detail(try ChangeResult(change, with: others, self), text: change.text, texts: ([change] + others).texts)
+    }
+
     /// Returns a listed change with its text; `nil` if it no longer waits.
     ///
     /// - Parameter listed: the list that the change is from.
@@ -206,15 +213,17 @@ extension ManageFiles {
 
     /// Removes a waiting text and the texts of its author that belong to it, and records the rejection.
     ///
-    /// - Parameter seen: see ``release(_:seen:by:now:)``.
+    /// - Parameter seen: see ``release(_:seen:by:now:)``. Texts of other authors need not be among them, because they
+    ///   keep waiting.
     package func reject(
         _ id: Int64, seen: [ChangeText]?, reason: String?, by actor: Actor, now: Timestamp
     ) async throws -> ChangeResult {
         let reason: String? = try RecordedReason.checked(reason)
         let change = try await pending(id)
         let all = try await releaseGroups().others(of: id)
-        try Self.requireSeen(change, all, seen)
-        let others = all.filter { $0.author.identity == change.author.identity }
+        let others = all.of(change.author)
+        let staying = Set(all.map(\.id)).subtracting(others.map(\.id))
+        try Self.requireSeen(change, others, seen?.filter { !staying.contains($0.id) })
         let result = try ChangeResult(change, with: others, self)
         let summary = reason.map { ": \($0)" } ?? ""
         for change in [change] + others {
@@ -286,6 +295,11 @@ extension ManageFiles {
             "\(path) has changed since \(change.author.name) wrote change \(change.id); reject it, or have its author save the "
                 + "text again")
     }
+}
+
+extension [PendingChange] {
+    /// The changes of an author.
+    fileprivate func of(_ author: Actor) -> [PendingChange] { filter { $0.author.identity == author.identity } }
 }
 
 extension PendingChange {

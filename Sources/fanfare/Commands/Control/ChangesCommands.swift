@@ -72,11 +72,14 @@ struct ChangesRejectCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         let seen = try others.confirmed(
-            try await session.useCases.files.change(change), "Reject", done: "rejected")
+            try await session.useCases.files.changeToReject(change), "Reject", done: "rejected")
         let result = try await session.useCases.files.reject(
             change, seen: seen, reason: reason, by: session.actor, now: session.now)
+        let together = result.together.map { "; \($0.changeNumbers), rejected with it" } ?? ""
         Console.print(
-            json ? try ResultJSON.text(result) : "change \(result.id) is rejected; \(result.path) is unchanged")
+            json
+                ? try ResultJSON.text(result)
+                : "change \(result.id) is rejected; \(result.path) is unchanged\(together)")
     }
 }
 
