@@ -1,6 +1,9 @@
 import Campaigns
 import Foundation
 import Model
+import SendingScene
+import Store
+import TestSupport
 import Testing
 @testable import Web
 
@@ -58,9 +61,21 @@ struct ReportPageTests {
     }
 
     private static var people: RunPeople {
-        var people = RunPeople([])
+        var people = RunPeople()
         (people.createdBy, people.authors, people.approvedBy) = ("anna", ["anna"], ["ben"])
         return people
+    }
+
+    @Test func `the person who started a run is known after many events`() async throws {
+        try await WebScene.with { scene in
+            let sending = scene.sending
+            let run = try await sending.start(try sending.definition())
+            for _ in 0..<120 {
+                try await sending.store.recordEvent(
+                    kind: .runRecovered, run: run.id, actor: "a", detail: "again", now: sending.clock.now)
+            }
+            #expect(try await RunPeople(run, scene.webConsole.cases).createdBy == "test")
+        }
     }
 
     @Test func `the page shows what was sent, to whom, and the people behind it`() throws {

@@ -150,6 +150,12 @@ package struct ApprovePlans: Sendable {
         return list
     }
 
+    /// Returns the plan of a run; `nil` if no approval was requested for it.
+    package func ofRun(_ run: Int64, now: Timestamp) async throws -> ApprovalResult? {
+        guard let record = try await store.approval(.run(run)) else { return nil }
+        return try await result(record, now: now)
+    }
+
     /// Returns one plan that waits for approval.
     ///
     /// - Parameter plan: as `fanfare plan` prints it, or the first digits of its digest.

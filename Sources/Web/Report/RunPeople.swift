@@ -9,15 +9,14 @@ package struct RunPeople: Sendable {
     var authors: [String] = []
     var approvedBy: [String] = []
 
-    init(_ events: [EventResult]) {
-        createdBy = events.first { $0.kind == EventKind.runCreated.rawValue }?.actorShown
-    }
+    init() {}
 
     /// Reads the people of a run.
     package init(_ run: Run, _ cases: UseCases) async throws {
-        self.init(try await cases.audit.results(of: run))
-        let past = try await cases.approving.list(includingPast: true, isCompared: false, now: cases.now).approvals
-        guard let approval = past.first(where: { $0.run == run.id }) else { return }
+        // A run may have more events than a page of them, and others may have been approved since.
+        let created = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
+        createdBy = try await cases.audit.page(created, cursor: nil, limit: 1).events.first?.actorShown
+        guard let approval = try await cases.approving.ofRun(run.id, now: cases.now) else { return }
         authors = approval.authors
         approvedBy = approval.signatures.filter { !$0.isRejection }.map(\.by)
     }
