@@ -231,6 +231,7 @@ struct CampaignTemplateTests {
         schedule.occurrences = Array(repeating: Self.entry, count: 5)
         let day = CivilDay(year: 2027, month: 3, day: 28)
         var calendar = CalendarPage(schedule, first: day, weeks: 2, today: day, wrong: ["x.yaml"])
+        #expect(calendar.days[0].more == ["and 1 more of \(Self.entry.campaign)"])
         calendar.days[0].entries[0].state = "finished"
         calendar.days[0].entries[0].isStopped = true
         (calendar.days[0].entries[0].values, calendar.days[0].entries[0].valuesAddress) = ("x", "/x")

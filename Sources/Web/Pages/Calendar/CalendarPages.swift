@@ -24,11 +24,12 @@ struct CalendarPages: Sendable {
         let first = CivilDay(number: asked.number - Int64((asked.weekday + 6) % 7))
         let last = CivilDay(number: first.number + weeks * 7 - 1)
         let result = try await cases.coming([], from: first, through: last, in: zone, sees: caller.sees)
-        let past = first <= today ? try await past(since: first, for: caller) : [:]
+        let (past, isCut) = first <= today ? try await past(since: first, for: caller) : ([:], false)
         let problems = caller.topic == nil ? cases.schedule().problems : []
         var page = CalendarPage(
             result, past: past, first: first, weeks: weeks, today: today,
             wrong: problems.map { ($0.path as NSString).lastPathComponent })
+        page.isTruncated = page.isTruncated || isCut
         page.markStopped(by: request.frame.stops.compactMap { StopOrder.Scope($0.scope) })
         page.changes = try await cases.changes(for: caller).map {
             .init(address: ChangesPage.address(of: $0.id), summary: $0.summaryOnPage)
@@ -38,13 +39,17 @@ struct CalendarPages: Sendable {
 
     /// Returns the runs of the days that the calendar shows, by campaign and occurrence. A past start of a schedule
     /// without a run did not happen: the campaign or its schedule is newer.
-    private func past(since first: CivilDay, for caller: Caller) async throws -> [CalendarPage.Start: Run] {
+    ///
+    /// `isCut` is whether there are more than ``pastRunsMax``, so that earlier starts are missing.
+    private func past(
+        since first: CivilDay, for caller: Caller
+    ) async throws -> (runs: [CalendarPage.Start: Run], isCut: Bool) {
         // A start by each device's clock begins up to a day before its date here.
         let from = WrittenMoment.parse(CalendarPage.date(first)).map { $0 - .seconds(2 * 86_400) }
         let search = RunSearch(RunFilter(createdFrom: from), topic: caller.topic)
-        let runs = try await cases.found(search, at: .newest, limit: Self.pastRunsMax).runs
-        let starts = runs.map { (CalendarPage.Start(campaign: $0.campaign, occurrence: $0.occurrence), $0) }
-        return Dictionary(starts) { first, _ in first }
+        let found = try await cases.found(search, at: .newest, limit: Self.pastRunsMax)
+        let starts = found.runs.map { (CalendarPage.Start(campaign: $0.campaign, occurrence: $0.occurrence), $0) }
+        return (Dictionary(starts) { first, _ in first }, found.older != nil)
     }
 
     /// The maximum number of runs that are matched with past starts.
@@ -93,6 +98,8 @@ struct CalendarPage: Sendable {
         var entries: [Entry]
         /// The number of entries left out, for each campaign: `and 283 more of tick`.
         var more: [String]
+        /// The same, by campaign.
+        private var leftOut: [String: Int]
     }
 
     struct Choice: Sendable {
@@ -168,7 +175,11 @@ struct CalendarPage: Sendable {
         let entry = Entry(run, at: ClockSummary.time(wall.description))
         let place = days[index].entries.firstIndex { $0.time > entry.time } ?? days[index].entries.endIndex
         let known = days[index].entries.count { $0.campaign == entry.campaign }
-        if known < Self.entriesShown { days[index].entries.insert(entry, at: place) }
+        if known < Self.entriesShown {
+            days[index].entries.insert(entry, at: place)
+        } else {
+            days[index].leaveOut(1, of: entry.campaign)
+        }
         days[index].isEmpty = false
     }
 
@@ -199,6 +210,7 @@ extension CalendarPage.Day {
         isEmpty = found.isEmpty
         entries = []
         more = []
+        leftOut = [:]
         let sorted = found.sorted { ($0.wallTime, $0.campaign) < ($1.wallTime, $1.campaign) }
         let counts = Dictionary(grouping: sorted, by: \.campaign).mapValues(\.count)
         var seen: [String: Int] = [:]
@@ -208,8 +220,13 @@ extension CalendarPage.Day {
                 entries.append(.init(entry, past[entry.start], now: now, zone: zone))
             }
         }
-        more = counts.filter { $0.value > shown }.sorted { $0.key < $1.key }
-            .map { "and \(($0.value - shown).grouped) more of \($0.key)" }
+        for (campaign, count) in counts where count > shown { leaveOut(count - shown, of: campaign) }
+    }
+
+    /// Counts entries that are not shown.
+    fileprivate mutating func leaveOut(_ count: Int, of campaign: String) {
+        leftOut[campaign, default: 0] += count
+        more = leftOut.sorted { $0.key < $1.key }.map { "and \($0.value.grouped) more of \($0.key)" }
     }
 
     private static let months = [
