@@ -325,6 +325,14 @@ struct ComposerTests {
             let empty = try await scene.page("/setup", as: .author).text
             #expect(empty.contains("Devices<span class=\"visually-hidden\">: open") && empty.contains("href=\"/new\""))
             try await scene.addCampaign()
+            // A broadcast that was not sent is none.
+            let sending = scene.sending
+            _ = try await sending.store.createEndedRun(
+                try sending.definition(), occurrence: "o", state: .missed, reason: "late", now: sending.clock.now,
+                by: "test")
+            let missed = try #require(try await sending.store.latestRun(campaign: "c"))
+            let month = MonthPage(CivilMonth(of: sending.clock.now), [missed], gone: [:], devices: nil, isCut: false)
+            #expect(month.facts.first?.value == "0" && month.facts.last?.value == "1")
             let filled = try await scene.page("/setup", as: .author).text
             #expect(filled.contains("4 devices registered.") && filled.contains("1 campaign written."))
             #expect(filled.contains("Campaign<span class=\"visually-hidden\">: done"))

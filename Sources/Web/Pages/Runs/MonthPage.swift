@@ -45,16 +45,20 @@ struct MonthPage: Sendable {
         before = "/runs/month?m=\(month.previous.text)"
         after = "/runs/month?m=\(month.next.text)"
         self.isCut = isCut
-        let corrections = runs.count { $0.definition.correction != nil }
+        let sent = runs.filter(\.isSent)
+        let corrections = sent.count { $0.definition.correction != nil }
         // A correction replaces a notification, and is none of its own.
         let accepted = runs.reduce(0) { $0 + ($1.definition.correction == nil ? $1.counts.accepted : 0) }
         facts = [
-            Fact(name: "Broadcasts", value: (runs.count - corrections).grouped),
+            Fact(name: "Broadcasts", value: (sent.count - corrections).grouped),
             Fact(name: "Accepted notifications", value: accepted.grouped),
             Fact(name: "Largest audience", value: (runs.map(\.counts.audience).max() ?? 0).grouped),
             Fact(name: "Tokens removed", value: gone.values.reduce(0, +).grouped),
         ]
         if corrections > 0 { facts.append(Fact(name: "Corrections of broadcasts", value: corrections.grouped)) }
+        if sent.count < runs.count {
+            facts.append(Fact(name: "Not sent", value: (runs.count - sent.count).grouped))
+        }
         if let devices, devices > 0 {
             let tenths = (accepted * 10 + devices / 2) / devices
             facts.append(Fact(name: "Per active device, on average", value: "\(tenths / 10).\(tenths % 10)"))
@@ -69,6 +73,16 @@ struct MonthPage: Sendable {
                 share: run.counts.accepted.share(of: run.counts.audience), gone: gone[run.id].map(\.grouped) ?? "")
         }
         isEmpty = rows.isEmpty
+    }
+}
+
+extension Run {
+    /// Whether the run has sent something, or may still.
+    fileprivate var isSent: Bool {
+        switch state {
+        case .scheduled, .running, .paused, .finished: true
+        case .missed, .failed, .cancelled: counts.accepted > 0
+        }
     }
 }
 

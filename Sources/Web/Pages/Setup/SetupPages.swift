@@ -15,6 +15,9 @@ struct SetupPages: Sendable {
         ]) + ImportPages(cases: cases, setup: self).routes
     }
 
+    /// The number of newest broadcasts among which one that was sent is looked for.
+    private static let broadcastsMax = 200
+
     private static let done = [
         "key": "APNs accepts the key. It is in use from now on.",
         "kept": "The key is stored, although APNs has not accepted it. Health shows its state.",
@@ -46,8 +49,9 @@ struct SetupPages: Sendable {
         let segments = try await SegmentAccess(cases, caller).all()
         let campaigns = try await cases.files.campaigns(now: cases.now).filter { caller.sees($0.topic ?? "") }
         let broadcasts = try await cases.found(
-            RunSearch(RunFilter(), topic: caller.topic, kind: .alert), at: .newest, limit: 1
+            RunSearch(RunFilter(), topic: caller.topic, kind: .alert), at: .newest, limit: Self.broadcastsMax
         ).runs
+        let hasSent = broadcasts.contains { $0.counts.accepted > 0 }
         let mayWrite = cases.configuration().http.editing && caller.role.may(.edit)
         var upload = SetupPage.Step(
             "Devices", isDone: hasDevices,
@@ -74,7 +78,7 @@ struct SetupPages: Sendable {
                     address: campaigns.isEmpty && mayWrite ? "/new" : "/campaigns",
                     label: campaigns.isEmpty && mayWrite ? "New campaign" : "Campaigns")),
             .init(
-                "First broadcast", isDone: !broadcasts.isEmpty, done: "Sent. Its page shows what became of it.",
+                "First broadcast", isDone: hasSent, done: "Sent. Its page shows what became of it.",
                 open: "Open the campaign, fill in its values, send a test, plan it, and send it.",
                 link: .init(
                     address: broadcasts.isEmpty ? "/campaigns" : "/",
