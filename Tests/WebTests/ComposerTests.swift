@@ -327,7 +327,8 @@ struct ComposerTests {
             try await scene.addCampaign()
             // A broadcast that was not sent is none.
             let sending = scene.sending
-            _ = try await sending.store.createEndedRun(
+            let log: any RunLog = sending.store
+            _ = try await log.createEndedRun(
                 try sending.definition(), occurrence: "o", state: .missed, reason: "late", now: sending.clock.now,
                 by: "test")
             let missed = try #require(try await sending.store.latestRun(campaign: "c"))
