@@ -225,11 +225,25 @@ extension ManageFiles {
         let staying = Set(all.map(\.id)).subtracting(others.map(\.id))
         try Self.requireSeen(change, others, seen?.filter { !staying.contains($0.id) })
         let result = try ChangeResult(change, with: others, self)
+        try requireUnwritten([change] + others)
         let summary = reason.map { ": \($0)" } ?? ""
         for change in [change] + others {
             try await end(change, .changeRejected, by: actor, detail: change.summary + summary, now: now)
         }
         return result
+    }
+
+    /// Refuses the rejection of texts that their files have already: a release was interrupted after it had replaced
+    /// the files.
+    private func requireUnwritten(_ changes: [PendingChange]) throws {
+        let found = try changes.map { try ChangeResult($0, with: [], self) }
+        guard let first = found.first(where: { $0.isWritten == true }) else { return }
+        throw Failure(
+            .refused,
+            "\(changes.map(\.id).changeNumbers) \(changes.count == 1 ? "was" : "were") not rejected: "
+                + "\(first.path) has the text of change \(first.id) already, because a release was "
+                + "interrupted; release \(changes.count == 1 ? "it" : "them") to end the release, and then save the "
+                + "earlier text again")
     }
 
     /// Throws if the texts that belong together are not exactly those that the caller has seen.
