@@ -65,10 +65,56 @@ struct ProportionTests {
     }
 
     @Test func `what a holdout can see is what the tables of power say`() throws {
+        // In large groups the normal distribution is nearly exact.
         let million = try #require(RateDifference.detectable(treated: 950_000, heldOut: 50_000, base: 0.05))
-        #expect(abs(million - 0.0028) < 0.00005)
-        let small = try #require(RateDifference.detectable(treated: 99_000, heldOut: 1_000, base: 0.01))
-        #expect(abs(small - 0.0089) < 0.0001)
+        #expect(abs(million - 0.0028) < 0.0001)
         #expect(RateDifference.detectable(treated: 10, heldOut: 0, base: 0.1) == nil)
+        // The largest difference of two devices is no evidence.
+        #expect(RateDifference.detectable(treated: 1, heldOut: 1, base: 0.1) == nil)
+        let rare = try #require(RateDifference.detectable(treated: 6_785, heldOut: 1_215, base: 0))
+        #expect(abs(rare - 0.0040) < 0.0001)
+        let common = try #require(RateDifference.detectable(treated: 6_785, heldOut: 1_215, base: 1))
+        #expect(common == rare)
+    }
+
+    /// A decision by the interval, in simulated broadcasts.
+    @Test(arguments: [
+        (6_785, 1_215, 0.01), (7_840, 160, 0.01), (9_800, 200, 0.001), (98_000, 2_000, 0.001), (2_000, 2_000, 0.05),
+        (200, 9_800, 0.05), (50, 50, 0.2), (950_000, 50_000, 0.05),
+    ])
+    func `a comparison shows the detectable difference in 80 of 100 broadcasts`(
+        treated: Int, heldOut: Int, base: Double
+    ) throws {
+        var generator = SeededGenerator(seed: UInt64(treated + heldOut))
+        let seen = try #require(RateDifference.detectable(treated: treated, heldOut: heldOut, base: base))
+        let (ours, theirs) = (Self.sums(treated, base + seen), Self.sums(heldOut, base))
+        let broadcasts = 4_000
+        let shown = (0..<broadcasts).count { _ in
+            let found = RateDifference(
+                Proportion(Self.random(ours, &generator), of: treated),
+                minus: Proportion(Self.random(theirs, &generator), of: heldOut))
+            return found.map { $0.interval.lowerBound > 0 } ?? false
+        }
+        // Three standard deviations of the simulation are 1.9 %.
+        #expect(0.78...0.82 ~= Double(shown) / Double(broadcasts), "\(shown) of \(broadcasts) with \(seen)")
+    }
+
+    private static func sums(_ total: Int, _ share: Double) -> [Double] {
+        var sum = 0.0
+        return binomial(total, share).map { mass in
+            sum += mass
+            return sum
+        }
+    }
+
+    /// Returns a count with the probability that the sums of a distribution give it.
+    private static func random(_ sums: [Double], _ generator: inout SeededGenerator) -> Int {
+        let wanted = Double.random(in: 0..<1, using: &generator)
+        var (low, high) = (0, sums.count - 1)
+        while low < high {
+            let middle = (low + high) / 2
+            if sums[middle] > wanted { high = middle } else { low = middle + 1 }
+        }
+        return low
     }
 }

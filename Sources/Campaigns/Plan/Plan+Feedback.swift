@@ -17,11 +17,12 @@ extension Plan {
             parts.append(size + asked)
         }
         let heldOut = reach.suppressed[.holdout] ?? 0
-        if let seen = RateDifference.detectable(treated: reach.total, heldOut: heldOut, base: Self.usualShare) {
-            let points = String(format: "%.2f", seen * 100)
+        if heldOut > 0, reach.total > 0 {
+            let seen = RateDifference.detectable(treated: reach.total, heldOut: heldOut, base: Self.usualShare)
+            let change = seen.map { String(format: "a change of %.2f points or more in 80 of 100 runs", $0 * 100) }
             parts.append(
-                "\(heldOut.counted("device")) held out: of something that 5% do anyway, this shows a change of "
-                    + "\(points) points or more")
+                "\(heldOut.counted("device")) held out: of something that 5% do anyway, this shows "
+                    + (change ?? "no change reliably, because the groups are too small"))
         }
         return parts.isEmpty ? nil : parts.joined(separator: ". ")
     }

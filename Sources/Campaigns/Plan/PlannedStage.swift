@@ -74,7 +74,9 @@ package struct PlannedStage: Hashable, Sendable {
     package var detectable: Double? {
         let smallest = byVariant.map(\.devices).sorted().prefix(2)
         guard smallest.count == 2 else { return nil }
-        return RateDifference.detectable(treated: smallest[0], heldOut: smallest[1], base: Plan.usualShare)
+        return RateDifference.detectable(
+            treated: smallest[0], heldOut: smallest[1], base: Plan.usualShare,
+            z: VariantRanking.quantile(ofGroups: byVariant.count))
     }
 
     /// The stage in words, such as `12 devices: en 10, de 2`, and what the stage needs to pass.

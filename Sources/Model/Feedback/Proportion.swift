@@ -61,14 +61,13 @@ package struct RateDifference: Hashable, Sendable {
     /// - Parameters:
     ///   - base: the expected share without the push.
     ///   - z: the quantile of the interval.
-    /// - Returns: a difference from 0 to 1, or `nil` if a group has no devices.
+    /// - Returns: a difference from 0 to 1, or `nil` if a group has no devices, or too few to show any difference so
+    ///   often.
     package static func detectable(
         treated: Int, heldOut: Int, base: Double, z: Double = Proportion.z95
     ) -> Double? {
         guard treated > 0, heldOut > 0, 0...1 ~= base else { return nil }
-        let power = 0.841_621_233_572_914
-        let variance = base * (1 - base) * (1 / Double(treated) + 1 / Double(heldOut))
-        return min(1, (z + power) * variance.squareRoot())
+        return DetectableDifference(treated: treated, heldOut: heldOut, base: base, z: z).value
     }
 
     /// Returns the same for two groups that have been seen. The base is the share of both together, and never 0: a rare

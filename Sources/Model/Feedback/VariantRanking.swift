@@ -24,9 +24,13 @@ package struct VariantRanking: Hashable, Sendable {
             differences = nil
             return
         }
-        let comparisons = max(1, groups.count * (groups.count - 1) / 2)
-        let z = NormalQuantile.twoSided(wrongMax / Double(comparisons))
+        let z = Self.quantile(ofGroups: groups.count, wrongMax: wrongMax)
         differences = order.dropFirst().compactMap { RateDifference(groups[best], minus: groups[$0], z: z) }
+    }
+
+    /// Returns the quantile of each interval of a comparison of this many groups.
+    package static func quantile(ofGroups count: Int, wrongMax: Double = wrongMax) -> Double {
+        NormalQuantile.twoSided(wrongMax / Double(max(1, count * (count - 1) / 2)))
     }
 
     /// The difference of the best group to the second one. `nil` if a group has no devices.
