@@ -83,6 +83,10 @@ final class InMemoryRunLog: RunLog, AuditLog {
 
     func unreadableRuns() async throws -> [UnreadableRun] { [] }
 
+    func listedRuns(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [ListedRun] {
+        try await runs(filter, before: id, limit: limit).map { .readable($0) }
+    }
+
     func events(run: Int64?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
         state.withLock { state in
             state.events.filter { (run == nil || $0.run == run) && $0.at >= since ?? $0.at }

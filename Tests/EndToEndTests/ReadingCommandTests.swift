@@ -58,6 +58,26 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["fanfare.sqlite"])
     }
 
+    @Test func `exports all runs but one that cannot be read, names that one, and exits with 65`() throws {
+        let place = try Installation(devices: 5)
+        try place.importDevices()
+        for occurrence in ["a", "b"] {
+            #expect(try place.run("new-podcast", "--occurrence", occurrence).status == 0)
+        }
+        try place.change("UPDATE run SET definition = '{' WHERE id = 1")
+        for table in ["runs", "deliveries", "timeline"] {
+            let result = try place.fanfare("export", table, "--format", "csv", "-o", "tables")
+            #expect(result.status == 65 && result.output.contains(" in 1 file under tables"), "\(result)")
+            #expect(result.errors.contains("error: the export lacks a run: new-podcast: run 1 cannot be read"))
+            let json = try place.fanfare("export", table, "--format", "csv", "-o", "tables", "--json")
+            #expect(json.status == 65 && json.output.contains("\"run\" : 1"), "\(json)")
+        }
+        for table in ["events", "devices"] {
+            #expect(try place.fanfare("export", table, "--format", "csv", "-o", "tables").status == 0)
+        }
+        #expect(try place.fanfare("export", "runs", "--since", "2100-01-01", "-o", "later").status == 0)
+    }
+
     @Test func `shows all runs but one that cannot be read, and names that one`() throws {
         let place = try Installation(devices: 5)
         try place.importDevices()

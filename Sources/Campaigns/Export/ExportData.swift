@@ -38,6 +38,8 @@ package struct ExportData: Sendable {
     package struct Written: Sendable {
         package var files = 0
         package var rows = 0
+        /// The runs that the export lacks, because they cannot be read.
+        package var unreadable: [UnreadableRun] = []
     }
 
     private static let runsRead = 200
@@ -122,7 +124,9 @@ package struct ExportData: Sendable {
 
     private func runs(_ writing: inout Writing) async throws {
         var byDay: [String: [Run]] = [:]
-        try await forEachRun(writing.question) { byDay[Self.name(of: $0.createdAt), default: []].append($0) }
+        writing.written.unreadable = try await forEachRun(writing.question) {
+            byDay[Self.name(of: $0.createdAt), default: []].append($0)
+        }
         for (day, runs) in byDay.sorted(by: { $0.key < $1.key }) {
             let file = try writing.file("runs/day=\(day)/part-0")
             try file.append(.runs(runs.sorted { $0.id < $1.id }))
@@ -132,7 +136,7 @@ package struct ExportData: Sendable {
 
     private func perRun(_ writing: inout Writing) async throws {
         var runs: [Run] = []
-        try await forEachRun(writing.question) { runs.append($0) }
+        writing.written.unreadable = try await forEachRun(writing.question) { runs.append($0) }
         for run in runs.sorted(by: { $0.id < $1.id }) {
             let name = "\(writing.question.table.rawValue)/day=\(Self.name(of: run.createdAt))/run-\(run.id)"
             if writing.question.table == .timeline {
@@ -149,18 +153,23 @@ package struct ExportData: Sendable {
         }
     }
 
-    private func forEachRun(_ question: Question, _ body: (Run) -> Void) async throws {
+    /// Returns the runs that cannot be read.
+    private func forEachRun(_ question: Question, _ body: (Run) -> Void) async throws -> [UnreadableRun] {
         if let number = question.run {
             guard let run = try await store.run(number) else {
                 throw Failure(.notFound, "no run \(number) in the store; `fanfare status` lists the runs")
             }
-            return body(run)
+            body(run)
+            return []
         }
+        var unreadable: [UnreadableRun] = []
         var before: Int64?
         while true {
-            let runs = try await store.runs(RunFilter(), before: before, limit: Self.runsRead)
-            for run in runs where question.since.map({ run.createdAt >= $0 }) ?? true { body(run) }
-            guard runs.count == Self.runsRead, let last = runs.last?.id else { return }
+            let found = try await store.listedRuns(
+                RunFilter(createdFrom: question.since), before: before, limit: Self.runsRead)
+            found.readable.forEach(body)
+            unreadable += found.unreadable
+            guard found.count == Self.runsRead, let last = found.last?.id else { return unreadable }
             before = last
         }
     }

@@ -37,12 +37,13 @@ extension RelationalStore {
     package func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] {
         try await snapshot(.short) { db in
             try ListedRun.page(from: id, limit: limit) { before, limit in
-                try RunRow.list(
-                    db, "WHERE id IN (\(RunClauses<Session>.listed)) ORDER BY id DESC", before ?? .max,
-                    filter.campaign, filter.includesTests, filter.states.isEmpty, filter.states.map(\.rawValue),
-                    filter.createdFrom?.milliseconds ?? .min, filter.createdBefore?.milliseconds ?? .max, limit)
+                try RunClauses.listed(db, filter, before: before, limit: limit)
             }
         }
+    }
+
+    package func listedRuns(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [ListedRun] {
+        try await snapshot(.short) { db in try RunClauses.listed(db, filter, before: id, limit: limit) }
     }
 
     package func runs(_ filter: RunFilter, after id: Int64, limit: Int) async throws -> [Run] {
@@ -102,6 +103,15 @@ package enum RunClauses<Session: SQLSession> {
 
     /// On SQLite it reads only the index, which has a few dozen bytes for each run.
     package static var listed: String { listed("id < $1", "id DESC") }
+
+    static func listed(
+        _ db: Session, _ filter: RunFilter, before id: Int64?, limit: Int
+    ) throws -> [ListedRun] {
+        try RunRow.list(
+            db, "WHERE id IN (\(listed)) ORDER BY id DESC", id ?? .max, filter.campaign, filter.includesTests,
+            filter.states.isEmpty, filter.states.map(\.rawValue), filter.createdFrom?.milliseconds ?? .min,
+            filter.createdBefore?.milliseconds ?? .max, limit)
+    }
 
     /// The same in the other direction.
     package static var listedAfter: String { listed("id > $1", "id") }

@@ -68,6 +68,9 @@ package protocol RunLog: Sendable {
     /// - Parameter id: the last run of the previous page; `nil` for the first page.
     func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run]
 
+    /// Returns the same page with the runs that cannot be read. For callers that must not leave one out silently.
+    func listedRuns(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [ListedRun]
+
     /// Returns the matching runs that were created next after a run, oldest first, without reading the others.
     func runs(_ filter: RunFilter, after id: Int64, limit: Int) async throws -> [Run]
 

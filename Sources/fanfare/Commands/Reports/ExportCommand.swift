@@ -57,11 +57,15 @@ struct ExportCommand: AsyncParsableCommand {
                 try ExportedFile(folder: folder, name: name, isSecret: withTokens)
             }
         }
-        let result = ExportResult(table: table.rawValue, files: written.files, rows: written.rows)
+        let result = ExportResult(
+            table: table.rawValue, files: written.files, rows: written.rows,
+            unreadable: written.unreadable.isEmpty ? nil : written.unreadable.map(UnreadableRunResult.init))
         Console.print(
             json
                 ? try ResultJSON.text(result)
                 : "\(written.rows.counted("row")) in \(written.files.counted("file")) under \(folder)")
+        for run in written.unreadable { Console.error("error: the export lacks a run: \(run.campaign): \(run.error)") }
+        if !written.unreadable.isEmpty { throw ExitStatus.invalidData.exitCode }
     }
 
     private static func moment(_ text: String, _ now: Timestamp) throws -> Timestamp {
@@ -77,6 +81,8 @@ struct ExportResult: Codable, Hashable {
     var table: String
     var files: Int
     var rows: Int
+    /// The runs that the export lacks, because they cannot be read. Absent if there are none.
+    var unreadable: [UnreadableRunResult]?
 }
 
 /// A file below the folder of an export. It appears under its name when it is complete.
