@@ -21,7 +21,7 @@ package enum DeviceRegistryContract {
     package static let promises =
         importing + attributes + pruning + removing + audiences + languages + randomAudiences + analystAudiences + reach
         + segments
-        + dynamicSegments + feedback + bestHours
+        + dynamicSegments + feedback + feedbackSums + bestHours
 }
 
 /// What every store must tell of what became of deliveries.

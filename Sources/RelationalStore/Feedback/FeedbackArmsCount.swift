@@ -45,8 +45,10 @@ struct FeedbackArmsCount {
             let (stage, variant, isHeldOut) = (try row.intOrNil(2), try row.intOrNil(3), try row.bool(4))
             let isCompared = deciding == nil || stage == deciding
             for index in goals.indices {
-                let isReached = try row.bool(own.count + 2 * index)
-                let value = try row.int64OrNil(own.count + 1 + 2 * index) ?? 0
+                let first = own.count + Self.goalColumns * index
+                let isReached = try row.bool(first)
+                let value = try row.int64OrNil(first + 1) ?? 0
+                if try row.bool(first + 2) { arms[index].namedPush += 1 }
                 if isHeldOut {
                     arms[index].heldOut.add(isReached, value)
                 } else {
@@ -66,7 +68,11 @@ struct FeedbackArmsCount {
         return Dictionary(zip(goals, arms)) { first, _ in first }
     }
 
-    /// Returns whether a device reached a goal, and the sum of its values. `$1` is the start of the run.
+    /// The number of columns of ``columns(_:_:_:)``.
+    private static let goalColumns = 3
+
+    /// Returns whether a device reached a goal, the sum of its values, and whether an event of the goal that may lack a
+    /// push names one. `$1` is the start of the run.
     private func columns(_ goal: FeedbackGoal, _ values: inout [any SQLValue], _ dialect: SQLDialect) -> String {
         let first = values.count + 1
         values += [goal.kind.rawValue, goal.name, Int64(goal.within / .milliseconds(1))] as [any SQLValue]
@@ -78,7 +84,8 @@ struct FeedbackArmsCount {
             WHERE event.device_id = sent.device_id \(push)AND event.kind = $\(first) AND event.name = $\(first + 1)
                 AND event.happened_at >= \(start) AND event.happened_at < \(start) + $\(first + 2)
             """
-        return "EXISTS (SELECT 1 \(done)), (SELECT \(dialect.sumOfValues("event.value_micros")) \(done))"
+        let named = goal.kind.isAboutPush ? "FALSE" : "EXISTS (SELECT 1 \(done) AND event.run_id <> 0)"
+        return "EXISTS (SELECT 1 \(done)), (SELECT \(dialect.sumOfValues("event.value_micros")) \(done)), \(named)"
     }
 }
 

@@ -269,6 +269,8 @@ package struct FeedbackArms: Hashable, Sendable {
     /// assigned to the app's hour. Without devices in any other run.
     package var ownHour = Arm()
     package var usualHour = Arm()
+    /// The devices of both arms of which a counted event names a push. 0 for events that are always about a push.
+    package var namedPush = 0
 
     package init() {}
 }

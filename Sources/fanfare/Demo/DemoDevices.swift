@@ -27,6 +27,7 @@ struct DemoDevices {
     }
 
     struct Device {
+        var token: String
         var line: String
         var registryLine: String?
         var installation: String
@@ -60,7 +61,8 @@ struct DemoDevices {
             registeredAt.iso8601, (now - Self.hour * (number % 1500)).iso8601, number % 4 == 0 ? "beta" : "",
         ])
         return Device(
-            line: line, registryLine: registryLine(token, environment, trouble, registeredAt: registeredAt),
+            token: token, line: line,
+            registryLine: registryLine(token, environment, trouble, registeredAt: registeredAt),
             installation: installation, trouble: trouble, isFan: number % 5 != 3)
     }
 

@@ -30,10 +30,14 @@ struct DemoPeople {
     /// - Parameter now: the time at which the app sends its reports.
     init(now: Timestamp) { sentAt = now }
 
-    /// Plays the people who got a push.
-    mutating func get(_ pushes: some Collection<SimulatorLogEntry>) {
+    /// Plays the people who got a push. What people do outside of the notification is reported by the installation, as
+    /// for the people who got none.
+    ///
+    /// - Parameter installations: the installation of each token.
+    mutating func get(_ pushes: some Collection<SimulatorLogEntry>, installations: [String: String], topic: String) {
         for push in pushes where push.status == 200 {
-            guard let payload = push.payload.flatMap({ try? JSONDecoder().decode(Payload.self, from: Data($0)) }),
+            guard let installation = push.token.flatMap({ installations[$0] }),
+                let payload = push.payload.flatMap({ try? JSONDecoder().decode(Payload.self, from: Data($0)) }),
                 let reference = payload.fanfare?.r
             else { continue }
             let source = "\"ref\":\"\(reference)\""
@@ -44,17 +48,21 @@ struct DemoPeople {
             } else if chance(Self.dismissed) {
                 report("dismissed", source, after: sent)
             }
-            if chance(Self.plays.byPush) { report("converted", source, name: Self.goal, after: sent) }
-            if chance(Self.alertsOff) { report("alerts_off", source, after: sent) }
+            let device = Self.source(installation, topic)
+            if chance(Self.plays.byPush) { report("converted", device, name: Self.goal, after: sent) }
+            if chance(Self.alertsOff) { report("alerts_off", device, after: sent) }
         }
     }
 
     /// Plays all people, those of the holdout too. They do not know of the broadcast.
     mutating func live(devices: Int, topic: String, since start: Timestamp) {
         for number in 0..<devices where chance(Self.plays.anyway) {
-            let source = "\"installation_id\":\"install-\(number)\",\"topic\":\"\(topic)\""
-            report("converted", source, name: Self.goal, after: start)
+            report("converted", Self.source("install-\(number)", topic), name: Self.goal, after: start)
         }
+    }
+
+    private static func source(_ installation: String, _ topic: String) -> String {
+        "\"installation_id\":\"\(installation)\",\"topic\":\"\(topic)\""
     }
 
     private mutating func chance(_ rate: Double) -> Bool { Double.random(in: 0..<1, using: &generator) < rate }

@@ -3,7 +3,7 @@ import Store
 import Testing
 
 extension DeviceRegistryContract {
-    private static func opened(
+    static func opened(
         _ run: Int64, _ device: Int64, _ kind: FeedbackKind = .opened, name: String = "", id: Int64 = 1,
         at: Timestamp = noon + .seconds(90)
     ) -> FeedbackEvent {
@@ -12,7 +12,7 @@ extension DeviceRegistryContract {
             receivedAt: at)
     }
 
-    private static func converted(
+    static func converted(
         _ installation: String, id: Int64, value: Int64? = nil, at: Timestamp = noon + .seconds(600)
     ) -> FeedbackEvent {
         FeedbackEvent(
@@ -20,7 +20,7 @@ extension DeviceRegistryContract {
             id: (high: .min, low: id), valueMicros: value, at: at, receivedAt: at)
     }
 
-    private static func sent(_ store: any AllRoles, devices: Int, change: (inout Campaign) -> Void = { _ in })
+    static func sent(_ store: any AllRoles, devices: Int, change: (inout Campaign) -> Void = { _ in })
         async throws -> Int64
     {
         _ = try await store.importDevices(try (1...devices).map { try record($0) }, now: noon)

@@ -24,7 +24,8 @@ struct FeedbackOperations: Sendable {
                 "Records what became of pushes and what people did: at most \(RecordFeedback.reportsMax) reports and "
                 + "\(RecordFeedback.bytesMax / 1000) KB, as a JSON array or as JSON Lines, with or without gzip. A report "
                 + "about a push has its `ref`, from `fanfare.r` in the payload; the others have `installation_id` and "
-                + "`topic`. A report that is sent twice is counted once. A bad report does not stop the others. Responds when "
+                + "`topic`. Name the device by these if a campaign has a holdout: a device that is held out has no `ref`, so "
+                + "conversions by `ref` show no effect of the push. A report that is sent twice is counted once. A bad report does not stop the others. Responds when "
                 + "the reports are stored. The bearer is a token, or the secret of an installation. An installation "
                 + "reports only for itself, and its values of conversions are not kept: at most \(Self.installationReportsMax) reports per request, and 30 requests at once, "
                 + "then one every 10 s.",
@@ -90,6 +91,8 @@ struct FeedbackReportBody: Codable, Sendable {
     var id: String
     /// `arrived`, `opened`, `action`, `dismissed`, `converted`, `alerts_on`, `alerts_off` or `app_started`.
     var type: String
+    /// The reference of the push, from `fanfare.r`. A goal that is compared with a holdout needs `installation_id` and
+    /// `topic` in its place.
     var ref: String?
     var installationId: String?
     var topic: String?
