@@ -19,6 +19,10 @@ extension RelationalStore {
             try await check(WaitingFeedbackCheck.name, WaitingFeedbackCheck.promise) {
                 try WaitingFeedbackCheck.faults($0)
             })
+        checks.append(
+            try await check(FeedbackCountCheck<Session>.name, FeedbackCountCheck<Session>.promise) {
+                try FeedbackCountCheck($0).faults()
+            })
         checks += try await ledgerChecks(SilentBudgets(byTopic: budgets))
         return Verification(checks: try await cut(checks, to: faultsMax))
     }
