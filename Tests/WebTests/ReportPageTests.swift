@@ -26,7 +26,7 @@ struct ReportPageTests {
                  "by_stage": \(slice),
                  "campaign": \(quoted), "counts": \(counts(20000, 17000, 1200)), "created_at": "2026-11-21T08:59:00Z",
                  "devices_gone": 62, "devices_suspended": 63, "finished_at": "2026-11-21T09:04:00Z",
-                 "halt": "late", "occurrence": "episode-42", "possible_duplicates": 61, "rejected": \(reason),
+                 "frozen": true, "halt": "late", "occurrence": "episode-42", "possible_duplicates": 61, "rejected": \(reason),
                  "run": 7, "started_at": "2026-11-21T09:00:00.250Z", "state": "paused", "state_reason": \(quoted),
                  "suppressed": \(reason), "test": true, "unknown": \(reason)}
                 """)

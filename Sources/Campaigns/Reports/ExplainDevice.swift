@@ -156,9 +156,12 @@ package struct Explanation: Hashable, Sendable {
                     "the outcome of \(run.campaign) for this device is no longer known: its outcomes by device were "
                         + "pruned on \($0.iso8601.prefix(10)); only the counts remain: `fanfare report \(run.id)`"
                 }
-                ?? (run.isFrozen
-                    ? "not in the audience of \(run.campaign)\(Self.reason(entry.unmet))"
-                    : "not in the audience of \(run.campaign) so far; the audience is still being stored")
+                ?? "not in the audience of \(run.campaign)"
+                + (run.isFrozen
+                    ? Self.reason(entry.unmet)
+                    : run.state.isFinal
+                        ? "; the run ended before its audience was stored completely"
+                        : " so far; the audience is still being stored")
             lines.append(
                 Line(at: run.createdAt, kind: .delivery, run: run.id, campaign: run.campaign, text: text))
             return

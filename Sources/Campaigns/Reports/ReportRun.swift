@@ -119,6 +119,8 @@ package struct SumCheckResult: Codable, Hashable, Sendable {
     package var run: Int64
     package var closes: Bool
     package var counts: CountsResult
+    /// Whether the audience is stored completely. Otherwise the counts are of a part of it.
+    package var frozen: Bool
     package var problems: [String]
     /// What the stored counts were compared with: `deliveries`, each counted, or `summary` if these were pruned.
     package var compared: String
@@ -129,6 +131,7 @@ package struct SumCheckResult: Codable, Hashable, Sendable {
         self.run = run.id
         closes = check.closes
         counts = CountsResult(check.recounted)
+        frozen = run.isFrozen
         problems = check.problems
         compared = check.prunedAt == nil ? "deliveries" : "summary"
         prunedAt = check.prunedAt?.iso8601
@@ -218,6 +221,8 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var createdAt: String
     package var startedAt: String?
     package var finishedAt: String?
+    /// Whether the audience is stored completely. Otherwise the counts are of a part of it.
+    package var frozen: Bool
     package var attempts: Int
     package var counts: CountsResult
     package var rejected: [Reason]
@@ -271,6 +276,7 @@ package struct ReportResult: Codable, Hashable, Sendable {
         createdAt = report.run.createdAt.iso8601
         startedAt = report.run.startedAt?.iso8601
         finishedAt = report.run.finishedAt?.iso8601
+        frozen = report.run.isFrozen
         attempts = report.attempts
         counts = CountsResult(report.counts)
         rejected = report.rejected.map(Reason.init)

@@ -60,6 +60,8 @@ package struct ReportPage {
     let states: [StateRow]
     let audience: String
     let closes: Bool
+    /// Says that the audience is not stored completely. `nil` if it is.
+    let audienceNote: String?
     let charts: [ChartHTML]
     let slices: [SliceTable]
     let duplicates: String
@@ -97,6 +99,7 @@ package struct ReportPage {
         states = Self.states(report)
         audience = report.counts.audience.grouped
         closes = report.counts.closes
+        audienceNote = AudienceNote.text(of: report)
         charts = Self.charts(report, timeline, waves).map { ChartHTML(html: $0.html) }
         slices = [
             ("environment", report.byEnvironment), ("locale", report.byLocale), ("variant", report.byVariant),

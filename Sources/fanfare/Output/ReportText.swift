@@ -50,10 +50,12 @@ struct ReportText {
             ("unknown", counts.unknown), ("suppressed", counts.suppressed), ("pending", counts.pending),
             ("leased", counts.leased),
         ]
-        return rows.map { name, count in
-            name.padded(to: 11) + count.grouped.rightAligned(to: 12) + "  "
-                + count.share(of: counts.audience).rightAligned(to: 8)
-        }.joined(separator: "\n")
+        let note = AudienceNote.text(of: report.run)
+        let lines = rows.map { name, count in
+            let share = name == "audience" && note != nil ? "so far" : count.share(of: counts.audience)
+            return name.padded(to: 11) + count.grouped.rightAligned(to: 12) + "  " + share.rightAligned(to: 8)
+        }
+        return (lines + [note].compactMap(\.self)).joined(separator: "\n")
     }
 
     private var sections: [String] {
@@ -149,7 +151,9 @@ struct SumProof {
             } ?? ""
         return
             (["Run \(run.id), \(run.campaign): \(counts.audience.grouped) audience = \(sum)"]
-            + check.problems.map { "  problem: \($0)" } + ["\(verdict)\(compared)."]).joined(separator: "\n")
+            + check.problems.map { "  problem: \($0)" } + ["\(verdict)\(compared)."]
+            + [AudienceNote.text(of: run)].compactMap(\.self))
+            .joined(separator: "\n")
     }
 }
 
