@@ -11,23 +11,26 @@ struct FeedbackTextTests {
     private static let end = start + .seconds(3 * 86_400)
 
     private static func run(
-        _ state: RunState = .finished, startedAt: Timestamp? = start, audience: Int = 1_000, accepted: Int = 1_000
+        _ state: RunState = .finished, startedAt: Timestamp? = start, audience: Int = 1_000, accepted: Int = 1_000,
+        sending: Duration = .seconds(60), within: Duration = .seconds(86_400), variants: [String] = []
     ) -> Run {
         var campaign = Campaign(name: "c", topic: "a.b", pushType: .alert, template: "t")
         campaign.feedback = CampaignFeedback()
         campaign.holdoutPercent = 50
-        campaign.conversion = Conversion(event: "played", within: .seconds(86_400))
+        campaign.conversion = Conversion(event: "played", within: within)
+        campaign.variants = variants.map { Campaign.Variant(name: $0, weight: 1, template: "t") }
         let definition = RunDefinition(
             campaign: campaign, template: Template(name: "t"), variables: [:], plannedAt: start)
         var counts = DeliveryCounts()
         (counts.audience, counts.accepted) = (audience, accepted)
         return Run(
             id: 1, campaign: "c", occurrence: "o", definition: definition, state: state, counts: counts,
-            createdAt: start, startedAt: startedAt, finishedAt: start + .seconds(60))
+            createdAt: start, startedAt: startedAt, finishedAt: state.isFinal ? start + sending : nil)
     }
 
-    private static func arms(treated: Int, heldOut: Int) -> FeedbackArms {
+    private static func arms(treated: Int, heldOut: Int, reached: Int = 0) -> FeedbackArms {
         var arms = FeedbackArms()
+        arms.treated.reached = reached
         (arms.treated.devices, arms.heldOut.devices) = (treated, heldOut)
         return arms
     }
@@ -56,11 +59,101 @@ struct FeedbackTextTests {
         }
         #expect(
             report.conversion?.summary
-                == "played within 1d: the reports of apps up to 2027-01-15 were deleted, at last on 2028-02-19, because "
+                == "played by 1d after the last push: the reports of apps up to 2027-01-15 were deleted, at last on 2028-02-19, because "
                 + "`retention: {events}` kept them for 400d; so nothing can be counted or compared")
-        #expect(try await ReadFeedback(store: log).goal(of: Self.run(), now: Self.end) == nil)
+        let goal = try #require(try await ReadFeedback(store: log).goal(of: Self.run(), now: Self.end))
+        #expect(goal.share == nil && report.conversion?.summary.hasSuffix(": \(goal.reason ?? "")") == true)
         log.removal = nil
-        #expect(try await ReadFeedback(store: log).goal(of: Self.run(), now: Self.end)?.of == 500)
+        #expect(try await ReadFeedback(store: log).goal(of: Self.run(), now: Self.end)?.share?.of == 500)
+    }
+
+    @Test func `a goal says up to when its events count, in final and early looks`() async throws {
+        let log = KnownFeedback(arms: Self.arms(treated: 500, heldOut: 500, reached: 100))
+        let goal = { (run: Run, seconds: Int64) async throws -> GoalReport in
+            try #require(try await Self.report(log, run, at: Self.start + .seconds(seconds)).conversion)
+        }
+        let slow = Self.run(sending: .seconds(41), within: .seconds(45))
+        let final = try await goal(slow, 86)
+        #expect(
+            final.summary.hasPrefix(
+                "played by 45s after the last push (1m26s from the start): 20.00% (100 of 500) of the devices not held out, "
+                    + "0.00% (0 of 500) of those held out. The push made 20.00 points more do it ("))
+        #expect(final.isFinal && final.withinSeconds == 45 && final.sendingSeconds == 41)
+        #expect(final.lookedAtSeconds == 86 && final.countedFrom == "run")
+        let before = try await goal(slow, 85)
+        #expect(
+            before.summary
+                == "played by 45s after the last push: the first figures come 45s after the last push, 1m26s after the "
+                + "start of the run")
+        #expect(
+            try await goal(Self.run(.running, within: .seconds(45)), 2_000).summary
+                == "played by 45s after the last push: the first figures come 1h after the start of the run, or 45s after "
+                + "the last push if that is earlier")
+        // A run that waited for hours has an early look before its end.
+        let early = try await goal(Self.run(.running, within: .seconds(45)), 9_000)
+        #expect(
+            early.summary.hasPrefix("played by 2h after the start: 20.00% (100 of 500) of the devices not held out"))
+        #expect(
+            early.summary.hasSuffix("; an early result: the final one counts up to 45s after the last push")
+                && !early.isFinal && early.lookedAtSeconds == 7_200 && early.sendingSeconds == 9_000)
+        #expect(try await goal(Self.run(.paused, startedAt: nil), 32_400).lookedAtSeconds == 0)
+    }
+
+    @Test func `a run whose outcomes were pruned promises no figures`() async throws {
+        let minute = Self.start + .seconds(60)
+        for now in [minute, Self.end] {
+            let found = try await ReadFeedback(store: KnownFeedback()).report(
+                of: Self.run(), accepted: AcceptedPushes(), prunedAt: Self.start, now: now)
+            let report = try #require(found)
+            for goal in [report.conversion, report.alertsOff] {
+                #expect(
+                    goal?.summary.hasSuffix(
+                        " by 1d after the last push: the outcomes by device were pruned on 2027-01-15, so there are no "
+                            + "figures") == true)
+            }
+        }
+        let goal = try await ReadFeedback(store: KnownFeedback()).goal(of: Self.run(), now: Self.end) { Self.start }
+        #expect(goal?.reason == "the outcomes by device were pruned on 2027-01-15, so there are no figures")
+        let none = try await ReadFeedback(store: KnownFeedback()).goal(of: Self.run(), now: Self.end)
+        #expect(none?.reason == "there are no devices to compare")
+        #expect(try await ReadFeedback(store: KnownFeedback()).goal(of: Self.run(), now: Self.start)?.share == nil)
+    }
+
+    @Test func `reports that name a push prove no effect of the push`() async throws {
+        var arms = Self.arms(treated: 500, heldOut: 500, reached: 100)
+        arms.namedPush = 60
+        let goal = try #require(try await Self.report(KnownFeedback(arms: arms)).conversion)
+        #expect(goal.namedPush == 60 && goal.treated.devices == 100 && goal.heldOut?.of == 500)
+        #expect(goal.difference == nil && goal.low == nil && goal.high == nil && goal.detectable == nil)
+        #expect(
+            goal.summary
+                == "played by 1d after the last push (1d1m from the start): 20.00% (100 of 500) of the devices not held out, "
+                + "0.00% (0 of 500) of those held out. This shows no effect of the push: reports of 60 devices name a push "
+                + "by `ref`, and a device that is held out has no push to name. Report the event by `installation_id` and "
+                + "`topic`")
+    }
+
+    @Test func `a small variant is listed by its size alone, and no other is merged with it`() async throws {
+        let sizes = ["a": 186, "b": 209, "tiny": 3]
+        var accepted = AcceptedPushes()
+        accepted.byVariant = sizes
+        let opens = [(0, 20), (1, 60), (2, 2)].map { variant, events in
+            FeedbackCell(
+                kind: .opened, name: "", variant: variant, locale: nil, minute: 1, events: events, valueMicros: 0)
+        }
+        let run = Self.run(accepted: 398, variants: ["a", "b", "tiny"])
+        let report = try #require(
+            try await ReadFeedback(store: KnownFeedback(cells: opens)).report(
+                of: run, accepted: accepted, now: Self.end))
+        #expect(report.variants.map(\.name) == ["a", "b"] && report.variants.map(\.share.of) == [186, 209])
+        #expect(report.smallVariants == [FeedbackReport.SmallGroup(name: "tiny", accepted: 3)])
+        #expect(
+            report.rows.contains {
+                $0.name == "Variant tiny" && $0.text == "3 accepted pushes; opens are not shown for fewer than 20"
+            })
+        let summary = try #require(report.variantsSummary)
+        #expect(summary.hasPrefix("b was opened more often, by ") && summary.contains("than a; variants with fewer"))
+        #expect(!report.rows.contains { $0.text.contains("other") || $0.name.contains("other") })
     }
 
     @Test func `opens of pushes that were not accepted are listed apart from the share`() async throws {
@@ -84,16 +177,16 @@ struct FeedbackTextTests {
         }
         #expect(
             try await texts(Self.arms(treated: 0, heldOut: 10), Self.run(), 72)
-                == "played within 1d: 0.00% (0 of 10) of the devices held out; all devices were held out, so there is no "
-                + "comparison")
+                == "played by 1d after the last push (1d1m from the start): 0.00% (0 of 10) of the devices held out; all devices "
+                + "were held out, so there is no comparison")
         #expect(
             try await texts(Self.arms(treated: 10, heldOut: 0), Self.run(), 72)
-                == "played within 1d: 0.00% (0 of 10) of the devices not held out; no device was held out, so there is "
-                + "no comparison")
-        let first = "played within 1d: the first figures come 1h after the start of the run"
+                == "played by 1d after the last push (1d1m from the start): 0.00% (0 of 10) of the devices not held out; no "
+                + "device was held out, so there is no comparison")
+        let first = "played by 1d after the last push: the first figures come 1h after the start of the run"
         #expect(try await texts(FeedbackArms(), Self.run(.running), 0.5) == first)
         #expect(try await texts(FeedbackArms(), Self.run(.paused, startedAt: nil, audience: 0), 0.5) == first)
-        let none = "played within 1d: the run ended before it had an audience, so there are no figures"
+        let none = "played by 1d after the last push: the run ended before it had an audience, so there are no figures"
         for hours in [0.5, 72] {
             #expect(try await texts(FeedbackArms(), Self.run(.cancelled, startedAt: nil, audience: 0), hours) == none)
             #expect(try await texts(FeedbackArms(), Self.run(audience: 0, accepted: 0), hours) == none)

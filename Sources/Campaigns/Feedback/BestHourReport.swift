@@ -18,7 +18,7 @@ package struct BestHourReport: Codable, Hashable, Sendable {
     package var difference: Double?
     package var low: Double?
     package var high: Double?
-    /// The smallest difference, in percentage points, that these groups can show.
+    /// The smallest difference, in percentage points, that these groups can show. Absent if there is none.
     package var detectable: Double?
     /// Whether the time has passed for all devices. Until then the interval is wider, and is that of the last look.
     package var isFinal: Bool
@@ -29,9 +29,10 @@ package struct BestHourReport: Codable, Hashable, Sendable {
     package var summary: String
 
     /// Returns `nil` for a run without `best_hour`.
-    static func look(at run: Run, now: Timestamp) -> FeedbackLook? {
+    static func look(at run: Run, now: Timestamp, prunedAt: Timestamp? = nil) -> FeedbackLook? {
         guard run.definition.bestHours != nil else { return nil }
-        return FeedbackLook(FeedbackGoal(kind: .opened, within: within), run, now: now, waitsForAll: true)
+        return FeedbackLook(
+            FeedbackGoal(kind: .opened, within: within), run, now: now, waitsForAll: true, prunedAt: prunedAt)
     }
 
     init(_ look: FeedbackLook, _ arms: FeedbackArms, of campaign: Campaign, removal: FeedbackRemoval? = nil) {
@@ -49,15 +50,15 @@ package struct BestHourReport: Codable, Hashable, Sendable {
         }
         let points = PercentagePoints(own, minus: usual, z: look.z)
         (difference, low, high, detectable) = (points.difference, points.low, points.high, points.detectable)
-        summary = look.hasNoAudience ? GoalText.noAudience : sentence
+        summary = look.obstacle ?? sentence
     }
 
     private var sentence: String {
         guard isFinal || lookedAtSeconds > 0 else {
             return "the first figures come when all devices have had the push for an hour"
         }
-        guard let difference, let low, let high else { return "there are no devices to compare" }
-        let within = WrittenDuration.text(.seconds(withinSeconds))
+        guard let difference, let low, let high else { return GoalText.noDevices }
+        let within = WrittenDuration.text(.seconds(lookedAtSeconds))
         let compared =
             "\(GoalText.share(ownHour)) opened it within \(within) after a push at their own hour, "
             + "\(GoalText.share(usualHour)) after a push at the app's hour. "

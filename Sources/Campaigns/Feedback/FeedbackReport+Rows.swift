@@ -31,6 +31,11 @@ extension FeedbackReport {
                 ))
         }
         for variant in variants { rows.append(("Variant \(variant.name)", Self.withInterval(variant.share))) }
+        for variant in smallVariants ?? [] {
+            let size = variant.accepted.counted("accepted push", "accepted pushes")
+            rows.append(
+                ("Variant \(variant.name)", "\(size); opens are not shown for fewer than \(SmallGroups.devicesMin)"))
+        }
         if let variantsSummary { rows.append(("Variants", variantsSummary)) }
         rows += languages
         if let conversion { rows.append(("Goal", conversion.summary)) }

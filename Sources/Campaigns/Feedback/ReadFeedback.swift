@@ -20,24 +20,31 @@ package struct ReadFeedback: Sendable {
     ///   - accepted: the accepted pushes by group, from the run's report.
     ///   - decided: the decision of the stage that chose the variant of the rest, in words. From then on the chosen
     ///     variant goes to other devices at another time, so its opens are no longer compared.
+    ///   - prunedAt: when the outcomes of the run by device were pruned. `nil` while they are kept.
     package func report(
-        of run: Run, accepted: AcceptedPushes, decided: String? = nil, now: Timestamp
+        of run: Run, accepted: AcceptedPushes, decided: String? = nil, prunedAt: Timestamp? = nil, now: Timestamp
     ) async throws -> FeedbackReport? {
         let campaign = run.definition.campaign
         guard !run.isTest, campaign.hasFeedback else { return nil }
         var report = Self.counts(try await store.feedbackCounts(ofRun: run.id), run, accepted)
         if let decided {
             report.variants = []
+            report.smallVariants = nil
             report.variantsSummary = decided
         } else {
             let groups = report.variants.map { (name: $0.name, share: Proportion($0.share.devices, of: $0.share.of)) }
-            report.variantsSummary = VariantComparison(groups, isEarly: Self.isEarly(run, now)).summary
+            report.variantsSummary =
+                VariantComparison(
+                    groups, isEarly: Self.isEarly(run, now), leavesOut: report.smallVariants != nil
+                ).summary
         }
         let hasHoldout = campaign.holdoutPercent ?? 0 > 0
-        let conversion = Self.conversion(run, now)
+        let conversion = Self.conversion(run, now, prunedAt)
         let alertsOff =
-            hasHoldout ? FeedbackLook(FeedbackGoal(kind: .alertsOff, within: Self.alertsOffWithin), run, now: now) : nil
-        let bestHour = BestHourReport.look(at: run, now: now)
+            hasHoldout
+            ? FeedbackLook(
+                FeedbackGoal(kind: .alertsOff, within: Self.alertsOffWithin), run, now: now, prunedAt: prunedAt) : nil
+        let bestHour = BestHourReport.look(at: run, now: now, prunedAt: prunedAt)
         let goals = [conversion, alertsOff, bestHour].compactMap { $0?.counted }
         let removal = goals.isEmpty ? nil : try await removal(for: run)
         let arms = goals.isEmpty || removal != nil ? [:] : try await store.feedbackArms(ofRun: run.id, goals)
@@ -80,19 +87,30 @@ package struct ReadFeedback: Sendable {
         }
     }
 
-    /// Returns how many of the devices that were not held out reached the goal of the campaign. `nil` without a goal,
-    /// before the first figures, and if the run's outcomes or reports were deleted. Reads all deliveries of the run.
-    func goal(of run: Run, now: Timestamp) async throws -> FeedbackReport.Share? {
-        guard let goal = Self.conversion(run, now)?.counted, try await removal(for: run) == nil,
-            let arms = try await store.feedbackArms(ofRun: run.id, [goal])[goal]
-        else { return nil }
-        return FeedbackReport.Share(Proportion(arms.treated.reached, of: arms.treated.devices))
+    /// Returns how many of the devices that were not held out reached the goal of the campaign, or why this is not
+    /// known. `nil` without a goal. Reads all deliveries of the run.
+    ///
+    /// - Parameter prunedAt: reads when the outcomes of the run by device were pruned.
+    func goal(
+        of run: Run, now: Timestamp, prunedAt: () async throws -> Timestamp? = { nil }
+    ) async throws -> RunGoal? {
+        guard let look = Self.conversion(run, now) else { return nil }
+        if let obstacle = look.obstacle { return .unknown(obstacle) }
+        guard let goal = look.counted else { return .unknown(GoalText.notYet(look)) }
+        if let removal = try await removal(for: run) { return .unknown(GoalText.deleted(removal)) }
+        let treated = try await store.feedbackArms(ofRun: run.id, [goal])[goal]?.treated
+        if let treated, treated.devices > 0 {
+            return .counted(FeedbackReport.Share(Proportion(treated.reached, of: treated.devices)))
+        }
+        let pruned = try await prunedAt().flatMap { Self.conversion(run, now, $0)?.obstacle }
+        return .unknown(pruned ?? GoalText.noDevices)
     }
 
     /// Returns the look at the goal of the campaign, or `nil` without a goal.
-    private static func conversion(_ run: Run, _ now: Timestamp) -> FeedbackLook? {
+    private static func conversion(_ run: Run, _ now: Timestamp, _ prunedAt: Timestamp? = nil) -> FeedbackLook? {
         run.definition.campaign.conversion.map {
-            FeedbackLook(FeedbackGoal(kind: .converted, name: $0.event, within: $0.within), run, now: now)
+            FeedbackLook(
+                FeedbackGoal(kind: .converted, name: $0.event, within: $0.within), run, now: now, prunedAt: prunedAt)
         }
     }
 
@@ -126,7 +144,11 @@ package struct ReadFeedback: Sendable {
             let opened = opens.filter { $0.variant == index }.reduce(0) { $0 + $1.events }
             return (name: variant.name, share: Proportion(min(opened, total), of: total))
         }
-        report.variants = FeedbackReport.Named.merged(byVariant)
+        let (shown, small) = SmallGroups.split(byVariant)
+        report.variants = shown.map { FeedbackReport.Named(name: $0.name, share: FeedbackReport.Share($0.share)) }
+        report.smallVariants =
+            small.isEmpty
+            ? nil : small.map { FeedbackReport.SmallGroup(name: $0.name, accepted: $0.share.total) }
         report.locales = byLocale(opens, run, acceptedPushes.byLocale)
         return report
     }
@@ -193,42 +215,5 @@ package struct AcceptedPushes {
 extension FeedbackReport.Named {
     fileprivate static func merged(_ groups: [(name: String, share: Proportion)]) -> [FeedbackReport.Named] {
         SmallGroups.merged(groups).map { FeedbackReport.Named(name: $0.name, share: FeedbackReport.Share($0.share)) }
-    }
-}
-
-/// What the opens say about the variants of a campaign.
-struct VariantComparison {
-    /// The probability with which one of several looks at equal texts shows a winner.
-    private static let earlyWrongMax = 0.005
-
-    private let variants: [(name: String, opened: Proportion)]
-    private let isEarly: Bool
-
-    init(_ variants: [(name: String, share: Proportion)], isEarly: Bool = false) {
-        self.isEarly = isEarly
-        self.variants = variants.map { (name: $0.name, opened: $0.share) }
-    }
-
-    /// A sentence that names the winner, or says that there is none yet. `nil` for fewer than two variants.
-    var summary: String? {
-        guard variants.count > 1 else { return nil }
-        let ranking = VariantRanking(
-            variants.map(\.opened), wrongMax: isEarly ? Self.earlyWrongMax : VariantRanking.wrongMax)
-        let (best, second) = (variants[ranking.order[0]], variants[ranking.order[1]])
-        guard ranking.winner != nil, let closest = ranking.closest else {
-            let names = [best.name] + ranking.undecided.map { variants[$0].name }
-            let others = names.dropLast().joined(separator: ", ")
-            return "No winner yet: the opens of \(others) and \(names.last ?? "") may differ by chance"
-        }
-        let (low, high) = (closest.interval.lowerBound * 100, closest.interval.upperBound * 100)
-        let early = isEarly ? "; an early result" : ""
-        guard variants.count > 2 else {
-            return String(
-                format: "%@ was opened more often, by %.1f to %.1f percentage points, than %@", best.name, low, high,
-                second.name) + early
-        }
-        return String(
-            format: "%@ was opened more often than each other variant: by %.1f to %.1f percentage points than %@, the "
-                + "next one", best.name, low, high, second.name) + early
     }
 }

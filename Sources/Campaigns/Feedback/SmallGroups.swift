@@ -7,6 +7,15 @@ enum SmallGroups {
     /// The name of the merged groups.
     static let other = "other"
 
+    /// Returns the groups of which the share may be shown, and the small ones, of which only the size is. Groups without
+    /// devices are left out. It is for groups that the campaign chose, such as variants: they say nothing about a
+    /// person, so a large one is never merged with a small one.
+    static func split(
+        _ groups: [(name: String, share: Proportion)]
+    ) -> (shown: [(name: String, share: Proportion)], small: [(name: String, share: Proportion)]) {
+        (groups.filter { $0.share.total >= devicesMin }, groups.filter { 1..<devicesMin ~= $0.share.total })
+    }
+
     /// Returns the groups in order, with the small ones merged into a last one. If the last one would be small, too, it
     /// also takes the smallest of the others. Groups without devices are left out.
     static func merged(_ groups: [(name: String, share: Proportion)]) -> [(name: String, share: Proportion)] {

@@ -33,8 +33,10 @@ package struct ReportRun: Sendable {
     /// - Parameter report: the run's report, which has been counted already.
     package func feedback(of run: Run, in report: ReportResult, now: Timestamp) async throws -> FeedbackReport? {
         let decided = report.stages?.lazy.compactMap(\.variants?.summary).first
+        let mayBePruned = run.state.isFinal && run.definition.campaign.hasFeedback
         return try await ReadFeedback(store: store).report(
-            of: run, accepted: AcceptedPushes(report), decided: decided, now: now)
+            of: run, accepted: AcceptedPushes(report), decided: decided,
+            prunedAt: mayBePruned ? try await prunedAt(run) : nil, now: now)
     }
 
     /// Returns the opens of runs, by run, of the pushes that APNs accepted. Runs without opens are left out.
@@ -43,8 +45,8 @@ package struct ReportRun: Sendable {
     }
 
     /// Returns how many devices reached the goal of the campaign, as ``ReadFeedback`` counts them.
-    func goal(of run: Run, now: Timestamp) async throws -> FeedbackReport.Share? {
-        try await ReadFeedback(store: store).goal(of: run, now: now)
+    func goal(of run: Run, now: Timestamp) async throws -> RunGoal? {
+        try await ReadFeedback(store: store).goal(of: run, now: now) { try await prunedAt(run) }
     }
 
     /// Returns the report without what people did.

@@ -8,14 +8,24 @@ package struct RunResponse: Hashable, Sendable {
     package var at: Timestamp
     package var opened: FeedbackReport.Share
     /// The devices that reached the campaign's goal. `nil` without a goal, and while it is being counted.
-    package var goal: FeedbackReport.Share?
+    package var goal: RunGoal?
 
-    package init(run: Int64, at: Timestamp, opened: FeedbackReport.Share, goal: FeedbackReport.Share? = nil) {
+    package init(run: Int64, at: Timestamp, opened: FeedbackReport.Share, goal: RunGoal? = nil) {
         self.run = run
         self.at = at
         self.opened = opened
         self.goal = goal
     }
+}
+
+/// The devices of a run, of those not held out, that reached the campaign's goal.
+package enum RunGoal: Hashable, Sendable {
+    case counted(FeedbackReport.Share)
+    /// There is no figure, for this reason.
+    case unknown(String)
+
+    package var share: FeedbackReport.Share? { if case .counted(let share) = self { share } else { nil } }
+    package var reason: String? { if case .unknown(let reason) = self { reason } else { nil } }
 }
 
 /// The reports of runs in progress, for pages. Counting the rows of a large run takes seconds, so the count runs in the
@@ -34,7 +44,7 @@ package struct RunningReports: Sendable {
     private let counted: BackgroundCountCache<Int64, ReportResult>
     private let waves: BackgroundCountCache<Int64, [PlannedWave]>
     private let feedback: BackgroundCountCache<Int64, FeedbackReport?>
-    private let goals: BackgroundCountCache<Int64, FeedbackReport.Share?>
+    private let goals: BackgroundCountCache<Int64, RunGoal?>
 
     package init(
         store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue & FeedbackLog, countQueue: CountQueue,

@@ -28,7 +28,8 @@ private struct ResponsesChart {
             columns: ["Run", "started (UTC)", "opened", "of accepted", "95 % from", "to"] + goalHeads,
             rows: responses.map { response in
                 ["\(response.run)", Self.time(response)] + Self.cells(response.opened)
-                    + (hasGoals ? response.goal.map(Self.cells) ?? ["", "", "", ""] : [])
+                    + (hasGoals
+                        ? response.goal?.share.map(Self.cells) ?? [response.goal?.reason ?? "", "", "", ""] : [])
             })
         let goals =
             hasGoals ? [LegendEntry(style: "accent", name: "reached the goal (share of devices not held out)")] : []
@@ -37,7 +38,9 @@ private struct ResponsesChart {
             height: PlotFrame.drawingHeight, drawing: drawing,
             legend: [LegendEntry(style: "accepted", name: "opened (share of accepted pushes)")] + goals,
             note: "One point for each finished run with opens, the newest at the right; the lines are the 95 % "
-                + "intervals. Times in UTC.", table: table)
+                + "intervals."
+                + (hasGoals ? " A goal counts up to its time after the last push of the run." : "") + " Times in UTC.",
+            table: table)
     }
 
     private var summary: String {
@@ -59,13 +62,13 @@ private struct ResponsesChart {
     }
 
     private var drawing: String {
-        let shares = responses.flatMap { [$0.opened, $0.goal].compactMap(\.self) }
+        let shares = responses.flatMap { [$0.opened, $0.goal?.share].compactMap(\.self) }
         let ticks = Ticks.shares(from: 0, to: (shares.map(\.high).max() ?? 0) / 100)
         let top = ticks.last ?? 1
         let step = ticks.count > 1 ? ticks[1] - ticks[0] : 1
         let marks = ticks.map { (height: $0 / top, label: ShortNumber.percent($0, step: step)) }
         return PlotFrame.rows(marks) + labels + series("accepted", top, shift: hasGoals ? -4 : 0, \.opened)
-            + series("accent", top, shift: 4, \.goal)
+            + series("accent", top, shift: 4) { $0.goal?.share }
     }
 
     private func x(_ index: Int) -> Double { PlotFrame.x((Double(index) + 0.5) / Double(responses.count)) }
