@@ -52,6 +52,7 @@ import Testing
         ("runs", { _ = try await $0.runs(limit: 100) }),
         ("runs", { _ = try await $0.runs(RunFilter(states: [.failed]), before: nil, limit: 100) }),
         ("unfinishedRuns", { _ = try await $0.unfinishedRuns(campaign: "large", occurrencePrefix: "timer") }),
+        ("listedRuns", { _ = try await $0.listedRuns(RunFilter(states: [.failed]), before: nil, limit: 100) }),
         ("unreadableRuns", { _ = try await $0.unreadableRuns() }),
         ("tokenNames", { _ = try await $0.tokenNames(of: [1, 2]) }),
         ("abandonedRuns", { _ = try await $0.abandonedRuns() }),
