@@ -122,7 +122,7 @@ struct `A stop on a full disk` {
         let (result, place) = try stop("slow", before: Self.withoutSpare)
         #expect(!result.output.contains("stop 0"), "\(result.output) \(result.errors)")
         #expect(
-            result.errors.contains("NOTHING IS STOPPED") && result.errors.contains("run: touch"), "\(result.errors)")
+            result.errors.contains("NOTHING IS STOPPED") && result.errors.contains(": touch "), "\(result.errors)")
         #expect(result.output.contains("run 0"), "\(result.output) \(result.errors)")
         #expect(place.simulator.counts().accepted == Installation.slowDevices)
     }

@@ -318,9 +318,7 @@ extension LaneStateMachine {
 
     /// - Parameter id: the connection of the response. `nil` if it was replaced in the meantime.
     mutating func answered(_ answer: PushResponse, on id: ConnectionID?, at now: UInt64) {
-        if answer.reason == .tooManyProviderTokenUpdates {
-            holdUntil = max(holdUntil, now + Self.tokenUpdatePause)
-        }
+        if answer.reason == .tooManyProviderTokenUpdates { holdUntil = max(holdUntil, now + Self.tokenUpdatePause) }
         guard let id, let index = index(of: id) else { return }
         connections[index].warmUp.answered(answer, at: now)
         guard connections[index].phase == .current else { return }

@@ -7,9 +7,9 @@ enum SmallGroups {
     /// The name of the merged groups.
     static let other = "other"
 
-    /// Returns the groups of which the share may be shown, and the small ones, of which only the size is. Groups without
-    /// devices are left out. It is for groups that the campaign chose, such as variants: they say nothing about a
-    /// person, so a large one is never merged with a small one.
+    /// Returns the groups of which the share may be shown, and the small ones, of which only the size is. Groups
+    /// without devices are left out. It is for groups that the campaign chose, such as variants. They say nothing about
+    /// a person, so a large one is never merged with a small one.
     static func split(
         _ groups: [(name: String, share: Proportion)]
     ) -> (shown: [(name: String, share: Proportion)], small: [(name: String, share: Proportion)]) {

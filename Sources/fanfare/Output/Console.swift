@@ -35,7 +35,7 @@ enum Console {
     static func writeResult(_ text: String) throws(Failure) {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            let count = Foundation.write(STDOUT_FILENO, Array(rest), rest.count)
             if count >= 0 {
                 rest = rest.dropFirst(count)
                 continue
