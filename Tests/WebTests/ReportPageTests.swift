@@ -93,6 +93,7 @@ struct ReportPageTests {
         // An audience without a sentence is shown as its code.
         let share = #"{"devices": 1, "of": 2, "percent": 50, "low": 9.45, "high": 90.55}"#
         let page = try Self.page(audienceSQL: "SELECT id FROM device_view") { report in
+            report.frozen = false
             report.feedback = try? ResultJSON.value(
                 FeedbackReport.self,
                 from: """
