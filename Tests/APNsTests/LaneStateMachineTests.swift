@@ -312,21 +312,22 @@ import Testing
 
     @Test func `a failed connect does not shorten the pause after too many token updates`() throws {
         var bench = Bench()
-        let first = try bench.open(isProven: true)
         bench.queued = 1
-        #expect(bench.start() == 1)
+        let old = try bench.open(isProven: true)
+        bench.queued = 2
+        #expect(bench.start() == 2)
+        bench.queued = 10
+        bench.advance(by: .seconds(10))
+        #expect(bench.machine.goingAway(old, Self.trouble, isEnhanceYourCalm: false, at: bench.now) == .retired)
+        let next = try bench.begin()
+        bench.answer(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates), on: old)
         let due = bench.now + 30 * Self.second
-        bench.answer(PushResponse(status: 429, reason: .tooManyProviderTokenUpdates), on: first)
-        bench.machine.closed(first, Self.trouble, at: bench.now)
-        bench.queued = 1
-        bench.advance(by: .seconds(1))
-        let second = try bench.open()
-        #expect(bench.machine.closed(second, Self.trouble, at: bench.now) == .heldOff(failures: 1))
-        bench.advance(by: .seconds(2))
-        _ = try bench.open()
-        #expect(bench.start() == 0)
+        #expect(
+            bench.machine.openFailed(next, Self.trouble, isFinal: false, at: bench.now) == .heldOff(failures: 1))
+        bench.now = due - 1
+        #expect(throws: Bench.NothingOpened.self) { try bench.begin() }
         bench.now = due
-        #expect(bench.start() == 1)
+        _ = try bench.begin()
     }
 
     @Test func `an answer forgets earlier failures`() throws {
