@@ -35,7 +35,9 @@ enum Console {
     static func writeResult(_ text: String) throws(Failure) {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
-            let count = Foundation.write(STDOUT_FILENO, Array(rest), rest.count)
+            // In pieces, so that a pipe that takes little at a time does not make the copies add up.
+            let piece = Array(rest.prefix(1 << 16))
+            let count = Foundation.write(STDOUT_FILENO, piece, piece.count)
             if count >= 0 {
                 rest = rest.dropFirst(count)
                 continue
