@@ -116,12 +116,7 @@ struct ReleaseTests {
 
     @Test func `a rejection names and ends the changes of one author alone`() async throws {
         try await Self.with { scene in
-            let own = WebScene.templateText.replacing("template: new-podcast", with: "template: own")
-            let nightly = Self.scheduled.replacing("campaign: morning", with: "campaign: nightly")
-                .replacing("template: new-podcast", with: "template: own")
-            let both = try await Self.save(scene, [(.campaign, "nightly", nightly), (.template, "own", own)])
-            let theirs = try #require(try await Self.save(scene, [(.template, "own", own + "#\n")], by: Self.bob).first)
-            #expect(try await Self.together(scene) == [both[0]: [theirs], theirs: [both[0]]])
+            let (both, theirs) = try await Self.ofTwoAuthors(scene)
             let files = scene.webConsole.cases.files
             let detail = try await files.changeToReject(both[0])
             #expect(detail.change.together == nil && detail.texts.map(\.id) == [both[0]])
@@ -134,16 +129,24 @@ struct ReleaseTests {
 
     @Test func `changes of two authors are released together if one needs the other`() async throws {
         try await Self.with { scene in
-            let own = WebScene.templateText.replacing("template: new-podcast", with: "template: own")
-            let nightly = Self.scheduled.replacing("campaign: morning", with: "campaign: nightly")
-                .replacing("template: new-podcast", with: "template: own")
-            let both = try await Self.save(scene, [(.campaign, "nightly", nightly), (.template, "own", own)])
-            let theirs = try #require(try await Self.save(scene, [(.template, "own", own + "#\n")], by: Self.bob).first)
-            #expect(try await Self.together(scene) == [both[0]: [theirs], theirs: [both[0]]])
+            let (_, theirs) = try await Self.ofTwoAuthors(scene)
             #expect(try await scene.end(theirs, "release").status == 200)
-            #expect(scene.text(of: "campaigns/nightly.yaml") == nightly)
-            #expect(scene.text(of: "templates/own.yaml") == own + "#\n")
+            #expect(scene.text(of: "campaigns/nightly.yaml") == Self.nightly)
+            #expect(scene.text(of: "templates/own.yaml") == Self.own + "#\n")
         }
+    }
+
+    private static let own = WebScene.templateText.replacing("template: new-podcast", with: "template: own")
+    private static let nightly = scheduled.replacing("campaign: morning", with: "campaign: nightly")
+        .replacing("template: new-podcast", with: "template: own")
+
+    /// Saves a campaign and its text by one author, and that text again by another one. Only the campaign and the
+    /// second text wait then, and they belong together.
+    private static func ofTwoAuthors(_ scene: WebScene) async throws -> (both: [Int64], theirs: Int64) {
+        let both = try await save(scene, [(.campaign, "nightly", nightly), (.template, "own", own)])
+        let theirs = try #require(try await save(scene, [(.template, "own", own + "#\n")], by: bob).first)
+        #expect(try await together(scene) == [both[0]: [theirs], theirs: [both[0]]])
+        return (both, theirs)
     }
 
     /// Fills the list with changes of templates that no campaign uses.
