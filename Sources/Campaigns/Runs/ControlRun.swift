@@ -105,7 +105,7 @@ package struct ControlRun: Sendable {
         else { return }
         throw Failure(
             .refused,
-            "run \(run.id) was not approved: its pushes expired at \(StageSummary.text(end)) UTC, so no device would get "
+            "run \(run.id) was not approved: its pushes expired at \(end.minute) UTC, so no device would get "
                 + "one; `fanfare cancel \(run.id)` ends the run")
     }
 

@@ -111,21 +111,16 @@ package struct Lateness: Hashable, Sendable {
     /// Returns the explanation for the person who decides.
     package func reason(run: Int64) -> String {
         let what = due.map { "\($0.grouped) of \(audience.grouped) were" } ?? "the run was"
-        return "\(what) due from \(Self.text(dueFrom)) UTC, and \(silence); late_by_max is "
+        return "\(what) due from \(dueFrom.minute) UTC, and \(silence); late_by_max is "
             + "\(WrittenDuration.text(lateByMax)); `fanfare resume \(run)` sends \(due == nil ? "it" : "them"), "
             + "`fanfare cancel \(run)` ends the run"
     }
 
     private var silence: String {
         guard let lastSentAt else { return "no process has started sending" }
-        let text = Self.text(lastSentAt)
+        let text = lastSentAt.minute
         // Show the day once if both are on the same day.
-        let isSameDay = text.prefix(10) == Self.text(dueFrom).prefix(10)
+        let isSameDay = text.prefix(10) == dueFrom.minute.prefix(10)
         return "no process has sent since \(isSameDay ? String(text.dropFirst(11)) : text)"
-    }
-
-    /// `2026-11-22 09:00`.
-    private static func text(_ moment: Timestamp) -> String {
-        String(moment.iso8601.prefix(16).replacing("T", with: " "))
     }
 }

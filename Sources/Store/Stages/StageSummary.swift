@@ -34,12 +34,7 @@ package struct StageSummary {
         guard run.definition.wall == nil else {
             return "; its pushes expire \(WrittenDuration.text(life)) after the turn of their time zone"
         }
-        return run.definition.expiry.moment(wave: nil).map { "; its pushes expire at \(Self.text($0)) UTC" } ?? ""
-    }
-
-    /// `2026-11-30 14:00`.
-    package static func text(_ moment: Timestamp) -> String {
-        String(moment.iso8601.prefix(16).replacing("T", with: " "))
+        return run.definition.expiry.moment(wave: nil).map { "; its pushes expire at \($0.minute) UTC" } ?? ""
     }
 
     package func approved(by actor: Actor) -> String {
