@@ -28,7 +28,7 @@ extension PostgresDatabase {
             try await write(.durable) { db in try grown.pause(db, owner: owner, now: db.moment(now)) }
             throw grown
         }
-        return try await endFreeze(run, by: owner, now: now)
+        return try await endFreeze(frozen, by: owner, now: now)
     }
 
     /// Reads the audience on a separate connection, because several runs may be frozen at the same time, and

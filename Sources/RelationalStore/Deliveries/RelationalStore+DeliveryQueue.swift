@@ -52,13 +52,9 @@ extension RelationalStore {
     ///
     /// Sending begins before the freeze ends. So a device may be found gone before the other devices of its user are
     /// written, and then none of them could replace it. Each such user gets the copy on another device now.
-    package func endFreeze(_ run: Int64, by owner: String, now: Timestamp) async throws -> DeliveryCounts {
-        let isOncePerUser = try await transaction(.quickOfSender) { db in
-            // Waits for the leases and settlements that looked for another device before the last one was written.
-            try RunOwner.alone(db, run).require(owner)
-            return UserFallback(try RunRow.require(db, run)) != nil
-        }
-        if isOncePerUser { try await replaceGone(run, by: owner, now: now) }
+    package func endFreeze(_ frozen: Run, by owner: String, now: Timestamp) async throws -> DeliveryCounts {
+        let run = frozen.id
+        if UserFallback(frozen) != nil { try await replaceGone(run, by: owner, now: now) }
         // Durable, because a sender that knows the run as frozen never freezes it again.
         return try await transaction(.durableOfSender) { db in
             try RunOwner.require(owner, of: run, db)
@@ -68,6 +64,8 @@ extension RelationalStore {
     }
 
     private func replaceGone(_ run: Int64, by owner: String, now: Timestamp) async throws {
+        // Waits for the leases and settlements that looked for another device before the last one was written.
+        try await transaction(.quickOfSender) { db in try RunOwner.alone(db, run).require(owner) }
         var gone = try await snapshot(.expensive) { db in try UserFallbacks(db, run: run, at: now).gone() }[...]
         while !gone.isEmpty {
             let slice = Array(gone.prefix(UserFallbacks<Session>.atOnce))

@@ -18,18 +18,16 @@ package struct UserFallbacks<Session: SQLSession> {
 
     /// Returns the devices whose delivery has ended because they are gone.
     package func gone() throws -> [Int64] {
-        let table = Session.dialect.deliveries(of: run, "INDEXED BY delivery_failed")
-        // The condition of the index is repeated, because otherwise the planner does not use it.
+        let (rejected, suppressed) = (DeliveryState.rejected, DeliveryState.suppressed)
         return try db.all(
             .once(
                 """
-                SELECT device_id FROM \(table) WHERE \(Session.dialect.isOf(run: run)) AND state NOT IN (0, 1)
-                    AND state = \(DeliveryState.rejected.code) AND status = \(UserFallback.goneStatus)
+                SELECT device_id \(DeliveryPages<Session>.ofFailed(run, rejected))
+                    AND status = \(UserFallback.goneStatus)
                 UNION ALL
-                SELECT device_id FROM \(table) WHERE \(Session.dialect.isOf(run: run)) AND state NOT IN (0, 1)
-                    AND state = \(DeliveryState.suppressed.code)
+                SELECT device_id \(DeliveryPages<Session>.ofFailed(run, suppressed))
                     AND reason = '\(SuppressionReason.tokenGone.rawValue)'
-                """)
+                """), values: [run]
         ) { try $0.int64(0) }
     }
 

@@ -62,9 +62,9 @@ package struct DeliveryPages<Session: SQLSession> {
         return (page, devices.count > limit ? page.last : nil)
     }
 
-    /// Returns the clauses for failures. They repeat the condition of the index, because otherwise the planner does not
+    /// Returns the clauses for failures, with the run as the first parameter. They repeat the condition of the index, because otherwise the planner does not
     /// use it.
-    private static func ofFailed(_ run: Int64, _ state: DeliveryState) -> String {
+    static func ofFailed(_ run: Int64, _ state: DeliveryState) -> String {
         """
         FROM \(Session.dialect.deliveries(of: run, "INDEXED BY delivery_failed"))
         WHERE \(Session.dialect.isOf(parameter: 1)) AND state NOT IN (0, 1) AND state = \(state.code)

@@ -9,20 +9,21 @@ extension SQLiteFileStore {
     ) async throws -> DeliveryCounts {
         let counts: DeliveryCounts? = try await freezeQueue.run(for: "run \(run)", waitingAtMost: FreezeDelayed.waitMax)
         {
-            try await writeDown(run, by: owner, now: now, onBatch: onBatch)
-            return try await endFreeze(run, by: owner, now: now)
+            let frozen = try await writeDown(run, by: owner, now: now, onBatch: onBatch)
+            return frozen.isFrozen ? frozen.counts : try await endFreeze(frozen, by: owner, now: now)
         }
         guard let counts else { throw FreezeDelayed(atOnceMax: StoreLimits.freezesMax) }
         return counts
     }
 
-    /// Writes the deliveries. The caller has waited for its turn, so a connection is free.
+    /// Writes the deliveries, unless the run is frozen. Returns the run as it was before. The caller has waited for its
+    /// turn, so a connection is free.
     private func writeDown(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
-    ) async throws {
+    ) async throws -> Run {
         try await freezeConnections.read { [self] db in
             let frozen = try RunRow.require(db, run)
-            guard !frozen.isFrozen else { return }
+            guard !frozen.isFrozen else { return frozen }
             try AnalystAudience.with(frozen.definition.campaign, now: now, db) { analyst in
                 let selection = try AudienceSelection.of(frozen.definition, analyst: analyst, now: now, db)
                 let grown = try AudienceGrew.found(frozen, db) {
@@ -46,6 +47,7 @@ extension SQLiteFileStore {
                     onBatch(batch.summary)
                 }
             }
+            return frozen
         }
     }
 
