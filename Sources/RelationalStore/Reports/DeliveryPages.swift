@@ -62,8 +62,8 @@ package struct DeliveryPages<Session: SQLSession> {
         return (page, devices.count > limit ? page.last : nil)
     }
 
-    /// Returns the clauses for failures, with the run as the first parameter. They repeat the condition of the index, because otherwise the planner does not
-    /// use it.
+    /// Returns the clauses for failures, with the run as the first parameter. They repeat the condition of the index,
+    /// because otherwise the planner does not use it.
     static func ofFailed(_ run: Int64, _ state: DeliveryState) -> String {
         """
         FROM \(Session.dialect.deliveries(of: run, "INDEXED BY delivery_failed"))
