@@ -92,6 +92,20 @@ extension DeliveryQueue where Self: RunLog & RunOwnership {
         let owner = try await self.run(run)?.owner ?? ""
         return try await freeze(run, by: owner, now: now, onBatch: onBatch)
     }
+
+    /// Freezes one batch, and is cut off.
+    package func freezeOneBatch(_ run: Int64) async throws {
+        let cut = Mutex<Task<Void, any Error>?>(nil)
+        // Begun before its task is known, it would be cut off after a later batch.
+        let (known, becomesKnown) = AsyncStream<Never>.makeStream()
+        let work = Task {
+            for await _ in known {}
+            _ = try await freeze(run, now: noon) { _ in cut.withLock { $0?.cancel() } }
+        }
+        cut.withLock { $0 = work }
+        becomesKnown.finish()
+        await #expect(throws: CancellationError.self) { try await work.value }
+    }
 }
 
 extension DeliveryQueue {
