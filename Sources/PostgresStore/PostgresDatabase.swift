@@ -24,8 +24,10 @@ import Synchronization
 ///
 /// Errors are ``StoreError``.
 package final class PostgresDatabase: Sendable {
-    /// The maximum number of writing transactions that run at the same time.
+    /// The maximum number of short writing transactions that run at the same time.
     static let writersMax = 3
+    /// The maximum number of long writing transactions that run at the same time.
+    static let bulkWritersMax = 2
     /// The number of connections for heartbeats: one that writes, and two that read at the same time, for the stops
     /// and for the other senders of a run.
     static let beatConnections = 3
@@ -35,6 +37,9 @@ package final class PostgresDatabase: Sendable {
     static let expensiveReadersMax = ReadQueue.atOnceMax + 4
 
     let pool: PostgresPool
+    /// The connections for writes that may take longer than ``PostgresLimits/callTime``, such as imports and indexes.
+    /// Imports of one app wait for each other, and leases and settlements must not wait with them.
+    private let bulk: PostgresPool
     /// The connections for expensive reads, so that the sender, stops and pages never wait for such reads.
     let expensive: PostgresPool
     let isAlive: OwnerLiveness.IsAlive
@@ -68,6 +73,7 @@ package final class PostgresDatabase: Sendable {
             : PostgresPool(
                 pool.address, writers: 1, readers: Self.beatConnections - 1, time: pool.time)
         self.pool = pool
+        bulk = PostgresPool(pool.address, writers: Self.bulkWritersMax, readers: 0, time: pool.time)
         expensive = PostgresPool(pool.address, writers: 0, readers: Self.expensiveReadersMax, time: pool.time)
         self.namespace = namespace
         self.departed = departed
@@ -129,7 +135,7 @@ package final class PostgresDatabase: Sendable {
     func write<Value: Sendable>(
         _ promise: PostgresTransaction, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
-        try await write(promise, to: pool, body)
+        try await write(promise, to: promise.limit > PostgresLimits.callTime ? bulk : pool, body)
     }
 
     @discardableResult
@@ -146,7 +152,12 @@ package final class PostgresDatabase: Sendable {
 
     /// Runs statements that are not allowed inside a transaction.
     func outsideTransactions(_ body: @escaping @Sendable (PostgresSession) throws -> Void) async throws {
-        try await translating { try await pool.session(limit: .seconds(3600), body) }
+        try await translating { try await bulk.session(limit: .seconds(3600), body) }
+    }
+
+    /// Ends the connections, and does not wait for their calls.
+    package func close() throws {
+        for connections in [pool, bulk, expensive, beats] { connections.shutDown() }
     }
 
     private func translating<Value: Sendable>(_ call: () async throws -> Value) async throws -> Value {

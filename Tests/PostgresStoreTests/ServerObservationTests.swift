@@ -34,7 +34,7 @@ struct ServerObservationTests {
             #expect(names.contains("delivery_\(run)"), "\(names)")
             #expect(server.tables.allSatisfy { $0.bytes >= 0 && $0.deadRows >= 0 })
             #expect(server.connectionsMax == 400 && (1...400).contains(server.connectionsForUsers))
-            #expect(server.connections > 0 && server.connectionsPerSender == 16 && server.bytes > 1_000_000)
+            #expect(server.connections > 0 && server.connectionsPerSender == 18 && server.bytes > 1_000_000)
             // The cluster of the tests does without.
             #expect(!server.hasFsync && !server.hasFullPageWrites && server.hasAutovacuum && server.seesAllSessions)
         }

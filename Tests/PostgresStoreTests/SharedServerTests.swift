@@ -154,6 +154,33 @@ struct SharedServerTests {
         }
     }
 
+    @Test func `imports that wait for each other hold back no push`() async throws {
+        try await withStore { store in
+            let run = try await store.startRun(try definition(), owner: Self.sender)
+            let gate = DispatchSemaphore(value: 0)
+            let (held, holds) = AsyncStream.makeStream(of: Void.self)
+            async let holding: Void = store.write(.quick) { db in
+                try db.standStill()
+                _ = try db.first("SELECT 1 FROM topic FOR UPDATE") { try $0.int(0) }
+                holds.finish()
+                _ = gate.wait(timeout: .now() + 240)
+            }
+            for await _ in held {}
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 2..<2 + PostgresDatabase.writersMax {
+                    group.addTask { _ = try await store.importDevices([try record(number)], now: noon) }
+                }
+                try await Self.untilWaiting(PostgresDatabase.bulkWritersMax, store)
+                let lease = try await store.lease(run, owner: Self.sender)
+                let counts = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+                #expect(counts.accepted == 1)
+                gate.signal()
+                try await group.waitForAll()
+            }
+            try await holding
+        }
+    }
+
     private static func staged(_ run: Int64) -> LeaseRequest {
         var request = LeaseRequest(run: run, environment: .production, limit: 1000, now: noon, owner: sender)
         request.stages = 2

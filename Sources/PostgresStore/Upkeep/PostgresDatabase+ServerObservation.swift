@@ -23,8 +23,7 @@ extension PostgresDatabase {
 
     /// The maximum number of connections of one process.
     private static let connectionsMax =
-        writersMax + PostgresLimits.readersMax
-        + expensiveReadersMax + beatConnections
+        writersMax + bulkWritersMax + PostgresLimits.readersMax + expensiveReadersMax + beatConnections
 
     private static func facts(_ db: PostgresSession) throws -> ServerObservation {
         let facts = try db.first(

@@ -112,11 +112,4 @@ extension PostgresDatabase {
         throw StoreError.cannotMake(
             path: path, reason: "back up a store on PostgreSQL with `pg_dump`, or with its whole cluster")
     }
-
-    /// Ends the connections, and does not wait for their calls.
-    package func close() throws {
-        pool.shutDown()
-        expensive.shutDown()
-        beats.shutDown()
-    }
 }
