@@ -93,8 +93,9 @@ extension DeliveryQueue where Self: RunLog & RunOwnership {
         return try await freeze(run, by: owner, now: now, onBatch: onBatch)
     }
 
-    /// Freezes one batch, and is cut off.
-    package func freezeOneBatch(_ run: Int64) async throws {
+    /// Freezes the first batch, and is cut off. A store that reads and writes at the same time may have written up to
+    /// three more by then: 62,000 deliveries.
+    package func beginFreeze(_ run: Int64) async throws {
         let cut = Mutex<Task<Void, any Error>?>(nil)
         // Begun before its task is known, it would be cut off after a later batch.
         let (known, becomesKnown) = AsyncStream<Never>.makeStream()

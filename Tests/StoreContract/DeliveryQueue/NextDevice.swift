@@ -49,15 +49,16 @@ extension DeliveryQueueContract {
         }
         Promise("a user whose device is gone before the other devices are written gets the copy on one of them") {
             store in
-            // Each of 15,000 has a device in the first half and another one in the second, both seen at once.
-            let half = 15_000
+            // The first users have a device in the first batch, and another one in the last, which is not written.
+            let users = 63_000
+            let all = users + 3
             try await store.importInBatches(
-                try (1...2 * half).map { number in try record(number) { $0.userID = "user-\(number % half)" } })
+                try (1...all).map { number in try record(number) { $0.userID = "user-\(number % users)" } })
             let run = try await store.createRun(
                 try definition("once") { $0.dedupe = .user }, occurrence: "x", now: noon, by: "test"
             ).run.id
             #expect(try await store.claim(run, by: "a", now: noon) == .claimed)
-            try await store.freezeOneBatch(run)
+            try await store.beginFreeze(run)
             #expect(try await store.run(run)?.isFrozen == false)
             let first = try await store.lease(run, limit: 2)
             #expect(first.deliveries.map(\.device) == [1, 2])
@@ -67,21 +68,21 @@ extension DeliveryQueueContract {
             #expect(second.suppressions == [.tokenGone: 1])
             _ = try await store.settle(run: run, second.settled([:]), now: noon)
             let counts = try await store.freeze(run, by: "a", now: noon) { _ in }
-            #expect(counts.audience == 2 * half && counts.rejected == 1)
-            #expect(counts.pending + counts.accepted == half)
+            #expect(counts.audience == all && counts.rejected == 1)
+            #expect(counts.pending + counts.accepted == users)
             try await store.expectSumsClose(run)
             var devices: [Int64] = []
             var cursor = second.cursor
-            while devices.count < half {
+            while devices.count < users {
                 let lease = try await store.lease(run, after: cursor, now: noon)
                 guard !lease.deliveries.isEmpty else { break }
                 cursor = lease.cursor
                 devices += lease.deliveries.map(\.device)
                 _ = try await store.settle(run: run, lease.settled([:]), now: noon)
             }
-            let next = Int64(half)
-            #expect(devices.filter { $0 > next }.sorted() == [next + 1, next + 3])
-            #expect(try await store.summary(run: run).accepted == half)
+            let last = Int64(users)
+            #expect(devices.filter { $0 > last }.sorted() == [last + 1, last + 3])
+            #expect(try await store.summary(run: run).accepted == users)
         }
         Promise("a user has no second copy: not for another refusal, and not from a user who has one") { store in
             let run = try await store.onceEach([("ray", [9, 5]), ("eve", [9, 5]), ("sam", [9, 5])])

@@ -107,7 +107,7 @@ extension DeliveryQueueContract {
             try await store.importInBatches(records)
             let german = AudienceExpression.comparison(.country, .equal, .text("DE"))
             let run = try await store.createRun(try once(german), occurrence: "x", now: noon, by: "test").run.id
-            try await store.freezeOneBatch(run)
+            try await store.beginFreeze(run)
             let written = try await store.rows(run)
             try #require(written.count >= 2_000 && written.count < 2 * half)
             // Some of what was written leaves the audience, and others were seen since.
