@@ -70,6 +70,11 @@ extension RelationalStore {
         while !gone.isEmpty {
             let slice = Array(gone.prefix(UserFallbacks<Session>.atOnce))
             gone = gone.dropFirst(slice.count)
+            // Most of them were gone before the freeze, which chose another device at once. Finding that locks nothing.
+            let isFound = try await snapshot(.expensive) { db in
+                try UserFallbacks(db, run: run, at: now).canReplace(slice)
+            }
+            guard isFound else { continue }
             try await transaction(.quickOfSender) { db in
                 try RunOwner.require(owner, of: run, db)
                 var change = DeliveryCounts()

@@ -31,13 +31,22 @@ package struct UserFallbacks<Session: SQLSession> {
         ) { try $0.int64(0) }
     }
 
+    /// Returns whether ``replace(_:)`` would find another device for one of these.
+    package func canReplace(_ gone: [Int64]) throws -> Bool {
+        guard let fallback = UserFallback(try RunRow.require(db, run)) else { return false }
+        return try !next(fallback, gone).isEmpty
+    }
+
+    private func next(_ fallback: UserFallback, _ gone: [Int64]) throws -> [Int64] {
+        Set(try db.devicesOfUsers(of: gone, in: run).compactMap { fallback.next(of: $0) }).sorted()
+    }
+
     /// Makes suppressed deliveries pending again, and returns their number.
     ///
     /// - Parameter gone: the devices whose delivery has just ended because they are gone.
     package func replace(_ gone: [Int64]) throws -> Int {
         guard !gone.isEmpty, let fallback = UserFallback(try RunRow.require(db, run)) else { return 0 }
-        let users = try db.devicesOfUsers(of: gone, in: run)
-        let next = Set(users.compactMap { fallback.next(of: $0) }).sorted()
+        let next = try next(fallback, gone)
         guard !next.isEmpty else { return 0 }
         // Another transaction may have replaced the device of the same user in the meantime.
         return try db.execute(
