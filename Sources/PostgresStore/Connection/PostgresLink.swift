@@ -15,6 +15,9 @@ final class PostgresLink {
     /// Whether the server may carry out what was sent although no response comes: a COMMIT, or a statement outside a
     /// transaction.
     var mayKeep = false
+    /// Whether the server executes a COMMIT. It is never told to stop one: a COMMIT that waits for the disk of a
+    /// synchronous standby would then succeed without it, and the standby may lack the transaction when it takes over.
+    var isCommitting = false
     private let wake: EventFD
     private(set) var failure: (any Error)?
 
@@ -86,7 +89,7 @@ final class PostgresLink {
     private func wait(for events: Int32) throws {
         while true {
             if let interruption = call.interruption {
-                stopServer()
+                if !isCommitting { stopServer() }
                 throw end(with: error(for: interruption))
             }
             if waits(for: events) { return }

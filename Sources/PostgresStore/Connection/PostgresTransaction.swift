@@ -136,12 +136,25 @@ extension PostgresSession {
         // A COMMIT is short, even if the limit of the transaction is long. If the server stopped responding now, the
         // long limit would block all other writes.
         link.call = link.call.atMost(PostgresLimits.callTime)
-        let result = try runText("COMMIT")
+        let result = try committing()
         // The response to COMMIT is ROLLBACK after an error that `body` caught.
         guard result.command == "COMMIT" else {
             throw PostgresError.refused(
                 ServerFault(sqlstate: "25P02", message: "the transaction had failed and was rolled back"),
                 server: link.server)
+        }
+    }
+
+    /// Commits without the time limit of the server, see ``PostgresLink/isCommitting``.
+    private func committing() throws -> PostgresResult {
+        link.isCommitting = true
+        defer { link.isCommitting = false }
+        do {
+            return try runText("SET LOCAL statement_timeout = 0; COMMIT")
+        } catch {
+            // The transaction may have failed before its COMMIT.
+            isInTransaction = true
+            throw error
         }
     }
 
