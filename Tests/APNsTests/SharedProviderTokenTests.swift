@@ -179,6 +179,29 @@ struct SharedProviderTokenTests {
         #expect(record.tokens.count == 2)
     }
 
+    @Test func `a held renewal that the store refuses is tried again after a pause`() async throws {
+        let (sleeps, sleep) = AsyncStream.makeStream(of: Duration.self)
+        let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
+        let source = process { duration in
+            sleep.yield(duration)
+            for await _ in wakes { break }
+        }
+        try await source.keepFresh {
+            _ = try source.authorization()
+            var sleeping = sleeps.makeAsyncIterator()
+            #expect(await sleeping.next() == ProviderTokenSource.renewalAge)
+            time.advance(by: .seconds(50 * 60))
+            #expect(source.holdRenewal())
+            record.isBusy = true
+            time.advance(by: .seconds(9 * 60))
+            for _ in 0..<3 {
+                wake.yield()
+                let pause = await sleeping.next() ?? .zero
+                #expect(pause > .zero, "it asks the store without a pause")
+            }
+        }
+    }
+
     @Test func `an expired token is replaced once, whoever hears of it`() async throws {
         let processes = (0..<3).map { _ in process() }
         for source in processes { _ = try await token(of: source) }

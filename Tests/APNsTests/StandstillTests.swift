@@ -16,11 +16,13 @@ import Testing
         private let delay: UInt64
         private let wait: @Sendable () -> Void
         private let staysOpen: Bool
+        private let body: [UInt8]
 
         /// - Parameters:
         ///   - wait: called between gathering and writing of the last request, before the delay.
         ///   - earlier: whether a request without a delay goes first, and its response does not end the connection.
-        init(delay: UInt64, earlier: Bool = false, wait: @escaping @Sendable () -> Void = {}) {
+        init(delay: UInt64, earlier: Bool = false, bodyBytes: Int = 2, wait: @escaping @Sendable () -> Void = {}) {
+            body = Array(repeating: 0x20, count: bodyBytes)
             self.delay = delay
             self.wait = wait
             staysOpen = earlier
@@ -52,7 +54,7 @@ import Testing
                     RequestFields.Field(":authority", Array("127.0.0.1".utf8)),
                     RequestFields.Field(":path", Array("/3/device/00".utf8)),
                 ]))
-            request.body = Array("{}".utf8)
+            request.body = body
             kept.withLock { $0.requests.append(request) }
             #expect(connection.submit(request))
         }
@@ -103,6 +105,45 @@ import Testing
         #expect(sender.ends.withLock { $0 } == (arrives == 1 ? [.responded] : [.lost]))
         let isStandstill = sender.closed.withLock { $0 } == .lost("the process was suspended before it could write")
         #expect(isStandstill == (arrives == 0))
+    }
+
+    /// What the peer has not taken when the process stands still was permitted before, too.
+    @Test(arguments: [(standstill: UInt64(0), arrives: 1), (standstill: 60_000_000, arrives: 0)])
+    func `sends nothing that a slow peer had not taken before it`(standstill: UInt64, arrives: Int) async throws {
+        let requests = Mutex(0)
+        let (arriving, isArriving) = AsyncStream.makeStream(of: Void.self)
+        let mayRead = DispatchSemaphore(value: 0)
+        let server = try ScriptedServer { connection in
+            // Windows that hold the whole body, so that only the socket's buffers are full.
+            try connection.write(.settings((3, 100), (4, 1 << 30)), Frame(.windowUpdate, [0x40, 0, 0, 0]))
+            _ = try connection.frame(.headers)
+            isArriving.finish()
+            guard mayRead.wait(timeout: .now() + 50) == .success else { throw ScriptedConnection.Ended() }
+            let stream = try connection.request()
+            requests.withLock { $0 += 1 }
+            try connection.write(.status(200, on: stream))
+            try connection.readToEnd()
+        }
+        var settings = ClientSettings(
+            peer: TLSPeer(host: "127.0.0.1", port: server.port),
+            tls: try TLSContext(clientTrusting: server.authorityPath, identity: nil))
+        settings.standstillMaxNs = standstill == 0 ? 60_000_000_000 : standstill / 2
+        let sender = Sender(delay: 0, bodyBytes: 32 << 20)
+        let loop = try EventLoop(named: "standstill")
+        try loop.start()
+        loop.submit { [settings] in ClientConnection(settings, loop: loop, owner: sender).connect() }
+        for await _ in arriving {}
+        loop.submit {
+            let end = EventLoop.monotonicNanoseconds() + standstill
+            while EventLoop.monotonicNanoseconds() < end {}
+            mayRead.signal()
+        }
+        await sender.isClosed()
+        server.stop()
+        loop.stop()
+        #expect(requests.withLock { $0 } == arrives)
+        // Its last byte was not gathered yet.
+        #expect(sender.ends.withLock { $0 } == (arrives == 1 ? [.responded] : [.notProcessed]))
     }
 
     @Test func `takes the responses that came meanwhile`() async throws {

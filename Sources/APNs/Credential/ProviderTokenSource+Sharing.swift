@@ -53,9 +53,9 @@ extension ProviderTokenSource {
     private var timeToRenewal: Duration {
         state.withLock { state in
             let uptime = clock.uptime()
-            let due = max(state.signedAt + state.renewalAge, state.heldUntil)
+            let due = min(max(state.signedAt + state.renewalAge, state.heldUntil), state.signedAt + Self.ageMax)
             let isDue = state.token == nil || state.isAlone || state.mustShareHold || due <= uptime
-            return isDue ? Self.retryInterval : min(due, state.signedAt + Self.ageMax) - uptime
+            return isDue ? Self.retryInterval : due - uptime
         }
     }
 

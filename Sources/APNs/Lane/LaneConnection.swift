@@ -30,7 +30,7 @@ protocol LaneConnection: AnyObject {
     /// Starts a request. Returns false if the connection can start no more requests.
     func start(_ slot: Slot, under headers: Headers) -> Bool
 
-    /// Handles a request that had no response within its deadline: calls ``LaneDriver/expired(_:isWritten:status:)`` or
+    /// Handles a request that had no response within its deadline: calls ``LaneDriver/expired(_:isWritten:)`` or
     /// ends the request.
     func expire(_ slot: Slot)
 
@@ -70,6 +70,8 @@ class RequestSlot {
 
     /// Whether the peer may process the request, because its last byte was or may have been written.
     var isWritten: Bool { false }
+    /// The response's status, if its headers have arrived, or 0.
+    var status: Int { 0 }
 
     final func hold(_ entry: BatchQueue.Entry, on connectionID: Int, tokenGeneration: Int, at now: UInt64) {
         self.entry = entry

@@ -238,22 +238,28 @@ extension LaneDriver {
     }
 
     /// Handles a request without a complete response in time. Its stream may still be open.
+    func expired(_ slot: Connection.Slot, isWritten: Bool) {
+        giveUp(slot, isWritten: isWritten, unanswered: .deadline, unsent: .deadline)
+    }
+
+    /// Completes the push in a slot without its whole response. The headers of a response are enough for most.
     ///
-    /// - Parameter status: the response's status, if its headers arrived.
-    func expired(_ slot: Connection.Slot, isWritten: Bool, status: Int = 0) {
+    /// The peer cannot have processed a request that was not completely written. The peer's window stayed closed, or
+    /// the peer did not read.
+    private func giveUp(
+        _ slot: Connection.Slot, isWritten: Bool, unanswered: TransportFault, unsent: TransportFault
+    ) {
         guard let entry = slot.takeEntry() else { return }
         slots.unanswered -= 1
-        if status == 200 {
-            let answer = PushResponse(status: status)
+        if slot.status == 200 {
+            let answer = PushResponse(status: slot.status)
             entry.answered(answer)
             return respond(entry.tag, .answered(answer), startedAt: entry.allowedAt)
         }
-        if status != 0 { return respond(cutOff: entry, status) }
-        // The peer cannot have processed a request that was not completely written. The peer's window stayed closed, or
-        // the peer did not read.
+        if slot.status != 0 { return respond(cutOff: entry, slot.status) }
         if !isWritten { entry.returned() }
         respond(
-            entry.tag, isWritten ? .unknown(.deadline) : .notSent(.deadline),
+            entry.tag, isWritten ? .unknown(unanswered) : .notSent(unsent),
             startedAt: isWritten ? entry.allowedAt : 0)
     }
 
@@ -296,20 +302,14 @@ extension LaneDriver {
         mailbox.publish(&outbox.completions, status: status)
     }
 
-    /// Completes all remaining pushes and ends the lane. A written push is `unknown`, any other is `notSent`.
+    /// Completes all remaining pushes and ends the lane. Without a response, a written push is `unknown`, and any other
+    /// is `notSent`.
     private func finish() {
         phase = .over
         let failure = machine.failure
         let fault = failure?.faultOfUnsent ?? .stopped
-        for slot in slots.all {
-            guard let entry = slot.takeEntry() else { continue }
-            let lost = failure.map { TransportFault.connectionLost($0.description) } ?? .deadline
-            if !slot.isWritten { entry.returned() }
-            respond(
-                entry.tag, slot.isWritten ? .unknown(lost) : .notSent(fault),
-                startedAt: slot.isWritten ? entry.allowedAt : 0)
-            slots.unanswered -= 1
-        }
+        let lost = failure.map { TransportFault.connectionLost($0.description) } ?? .deadline
+        for slot in slots.all { giveUp(slot, isWritten: slot.isWritten, unanswered: lost, unsent: fault) }
         while let entry = queue.next() { respond(entry.tag, .notSent(fault)) }
         publish()
         for connection in connections { connection.close() }

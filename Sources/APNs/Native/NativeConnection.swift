@@ -55,7 +55,7 @@ final class NativeConnection: LaneConnection {
     }
 
     func expire(_ slot: NativeSlot) {
-        driver.expired(slot, isWritten: slot.isWritten, status: slot.request.status)
+        driver.expired(slot, isWritten: slot.isWritten)
         client?.cancel(slot.request)
         driver.missedDeadline(self)
     }
@@ -137,6 +137,7 @@ final class NativeSlot: RequestSlot {
     }
 
     override var isWritten: Bool { request.isWritten }
+    override var status: Int { request.status }
 
     fileprivate func fill(under headers: RequestFields) {
         guard let entry else { return }

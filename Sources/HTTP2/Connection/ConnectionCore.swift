@@ -28,6 +28,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
     /// The number of queued frames above which reading stops, because the peer does not read its responses.
     private static let queuedFramesMax = 4000
     private static let lingerLimitMs = 1000
+    private static let outputLookTag: Int64 = 1
 
     private let loop: EventLoop
     private let socket: Int32
@@ -51,8 +52,12 @@ final class ConnectionCore: EventHandler, TimerTarget {
     private var end = ConnectionEnd.local
     /// The time limit of the TLS handshake. Set it before ``start(_:)``.
     var handshakeLimitMs = 10_000
-    /// The time between the gathering of frames and their writing that counts as a standstill. `nil` for a server.
+    /// The time without a sign of progress between the gathering of frames and their writing that counts as a
+    /// standstill. `nil` for a server.
     var standstillMax: UInt64?
+    /// When frames were gathered, or the process was last seen to be running after that.
+    private var ranAt: (time: UInt64, cycles: UInt64) = (0, 0)
+    private var isOutputWatched = false
     /// Edits each chunk of frames before encryption.
     var outputEdit: ((UnsafeMutableRawBufferPointer) -> Void)?
     /// The stream whose response headers a client receives in full. Of other streams it receives only pseudo-headers. 0
@@ -155,6 +160,7 @@ extension ConnectionCore {
     }
 
     func timerFired(_ tag: Int64) {
+        if tag == Self.outputLookTag { return lookAtOutput() }
         if phase == .handshaking { end = .handshake(.timedOut) }
         if phase == .handshaking || phase == .lingering { close() }
     }
@@ -225,18 +231,17 @@ extension ConnectionCore {
         if isFallingSilent, !isAborted { return hush() }
         while true {
             if isAborted { return close() }
-            let gatheredAt = standstillMax == nil ? nil : (time: BootClock.now(), cycles: CycleCounter.now())
+            if output.isEmpty, standstillMax != nil { ranAt = (BootClock.now(), CycleCounter.now()) }
             guard output.gather(from: session, edit: { outputEdit?($0) }) else { return close() }
             if output.isEmpty { break }
-            if let gatheredAt, hasStoodStill(since: gatheredAt) {
-                return closeUnwritten(.peer("the process was suspended before it could write"))
-            }
+            if hasStoodStill() { return closeUnwritten(Self.suspended) }
             guard let writing = tls?.write(output.pending) else { return close() }
             switch writing {
             case .bytes(let count): output.consume(count)
             case .broken(let fault): return closeUnwritten(.peer(fault))
             case .wouldBlock:
                 isOutputBlocked = true
+                watchOutput()
                 return setInterest([.readable, .writable])
             }
         }
@@ -249,14 +254,33 @@ extension ConnectionCore {
         if hasMoreInput { submitted() }
     }
 
+    private static let suspended = ConnectionEnd.peer("the process was suspended before it could write")
+
     /// Whether the process stood still since it gathered frames, for example because it was stopped. The permission to
-    /// send the requests may be over, and gathered frames cannot be taken back.
-    private func hasStoodStill(since gathered: (time: UInt64, cycles: UInt64)) -> Bool {
+    /// send the requests may be over, and gathered frames cannot be taken back. A peer that reads slowly is no
+    /// standstill: each look shows that the process ran.
+    private func hasStoodStill() -> Bool {
         guard let standstillMax else { return false }
+        let now = (time: BootClock.now(), cycles: CycleCounter.now())
+        defer { ranAt = now }
         // The processor's counter shows the pause of a virtual machine, whose clock stands still. It counts at most 6
         // cycles per nanosecond.
-        return BootClock.now() > gathered.time &+ standstillMax
-            || CycleCounter.now() > gathered.cycles &+ 6 * standstillMax
+        return now.time > ranAt.time &+ standstillMax || now.cycles > ranAt.cycles &+ 6 * standstillMax
+    }
+
+    /// Looks at the output from time to time while the peer does not take it.
+    private func watchOutput() {
+        guard let standstillMax, !isOutputWatched else { return }
+        isOutputWatched = true
+        loop.schedule(
+            afterMilliseconds: Int(standstillMax / 5_000_000), target: self, tag: Self.outputLookTag)
+    }
+
+    private func lookAtOutput() {
+        isOutputWatched = false
+        guard phase == .open, isOutputBlocked else { return }
+        if hasStoodStill() { return closeUnwritten(Self.suspended) }
+        watchOutput()
     }
 
     /// Sets the socket events to wait for. While the output is blocked and too many frames are queued, waits only to
