@@ -99,6 +99,24 @@ struct FeedbackTextTests {
         #expect(try await goal(Self.run(.paused, startedAt: nil), 32_400).lookedAtSeconds == 0)
     }
 
+    @Test func `a campaign by each device's clock that a person starts counts from its start`() async throws {
+        let log = KnownFeedback(arms: Self.arms(treated: 500, heldOut: 500))
+        let (hours, within): (Duration, Duration) = (.seconds(6 * 3_600), .seconds(3_600))
+        var run = Self.run(sending: hours, within: within)
+        var schedule = Schedule(trigger: .at("2027-01-15T17:00"))
+        schedule.zone = .recipient
+        run.definition.campaign.schedule = schedule
+        let byHand = try #require(try await Self.report(log, run, at: Self.start + hours + within).conversion)
+        #expect(byHand.isFinal && byHand.countedFrom == "run")
+        #expect(byHand.sendingSeconds == 21_600 && byHand.lookedAtSeconds == 25_200)
+        #expect(byHand.summary.hasPrefix("played by 1h after the last push (7h from the start): "))
+        let occurrence = try #require(Timetable(schedule)?.occurrence(named: "2027-01-15T17:00"))
+        run.definition = run.definition.planned(for: occurrence)
+        let planned = try #require(try await Self.report(log, run).conversion)
+        #expect(planned.isFinal && planned.countedFrom == "wave" && planned.sendingSeconds == 0)
+        #expect(planned.summary.hasPrefix("played within 1h of each device's wave: "))
+    }
+
     @Test func `a run whose outcomes were pruned promises no figures`() async throws {
         let minute = Self.start + .seconds(60)
         for now in [minute, Self.end] {

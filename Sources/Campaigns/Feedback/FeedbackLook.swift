@@ -70,9 +70,9 @@ struct FeedbackLook {
         return "\(within) after the last push, \(WrittenDuration.text(time)) after the start of the run"
     }
 
-    /// Returns the time from the first wave to the last one.
+    /// Returns the time from the first wave to the last one. A start by hand has no waves, whatever the schedule says.
     private static func spread(_ definition: RunDefinition) -> Duration {
-        guard definition.campaign.schedule?.zone == .recipient else { return .zero }
+        guard definition.wall != nil else { return .zero }
         let hours = definition.bestHours.map { Duration.seconds(3600 * ($0.count - 1)) } ?? .zero
         return .seconds(86_400) + hours
     }
