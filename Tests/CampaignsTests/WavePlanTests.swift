@@ -31,14 +31,14 @@ import Testing
         let planner = Planner(store: scene.store)
         let now = definition.plannedAt - .seconds(86_400)
         let stages = try await planner.plan(definition, now: now).stages
-        let expired = try #require(stages.last?.expired)
-        #expect(expired.beginsAt.iso8601.hasPrefix("2027-01-15T16:00") && expired.expired == 2)
-        #expect(expired.zones == ["Asia/Tokyo", "Pacific/Apia"] && stages[0].expired == nil)
+        let expired = try #require(stages.last?.lost.first)
+        #expect(expired.beginsAt.iso8601.hasPrefix("2027-01-15T16:00") && expired.devices == 2)
+        #expect(expired.cause == .expired && expired.zones == ["Asia/Tokyo", "Pacific/Apia"] && stages[0].lost.isEmpty)
         #expect(
             stages[1].summary.contains { $0.hasPrefix("2 of 4 devices (Asia/Tokyo, Pacific/Apia) would get nothing") })
         // With a life of a day, all get it.
         definition.campaign.expiresAfter = .seconds(86_400)
-        #expect(try await planner.plan(definition, now: now).stages.allSatisfy { $0.expired == nil })
+        #expect(try await planner.plan(definition, now: now).stages.allSatisfy(\.lost.isEmpty))
     }
 
     @Test func `a plan tells that the rest expires when a hold begins only after quiet hours`() async throws {
@@ -52,9 +52,47 @@ import Testing
             $0.stages = [Stage(.share(30), hold: .seconds(4 * 3600), toleratePercent: 5), Stage(.rest)]
         }
         let stages = try await Planner(store: scene.store).plan(definition, now: scene.clock.now).stages
-        let expired = try #require(stages.last?.expired)
-        #expect(expired.expired == stages[1].devices.count && expired.expired > 0 && expired.zones.isEmpty)
-        #expect(expired.beginsAt.iso8601.hasPrefix("2027-01-15T19:00"))
+        let expired = try #require(stages.last?.lost.first)
+        #expect(expired.devices == stages[1].devices.count && expired.devices > 0 && expired.zones.isEmpty)
+        #expect(expired.beginsAt.iso8601.hasPrefix("2027-01-15T19:00") && expired.cause == .expired)
+    }
+
+    @Test(
+        arguments: [
+            (
+                .drop, nil,
+                "the stage can begin at 2027-01-15T11:00:00Z, in their quiet hours; let the earlier stages end sooner, or "
+                    + "write `policy: defer`"
+            ),
+            (
+                .defer, 10,
+                "the stage can begin at 2027-01-15T11:00:00Z, in their quiet hours, and their pushes expire before these "
+                    + "end; write a longer expires_after, or let the earlier stages end sooner"
+            ),
+            (
+                .drop, 2,
+                "their pushes expire before the stage can begin at 2027-01-15T11:00:00Z; write a longer expires_after, or "
+                    + "let the earlier stages end sooner"
+            ),
+            (.defer, nil, nil),
+        ] as [(Schedule.QuietHours.Policy, Int64?, String?)])
+    func `a plan names the cause why a stage that begins in quiet hours reaches no device`(
+        policy: Schedule.QuietHours.Policy, hours: Int64?, reason: String?
+    ) async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<10)
+        var schedule = Schedule(trigger: .none)
+        schedule.quietHours = Schedule.QuietHours(fromMinute: 10 * 60, toMinute: 20 * 60, policy: policy)
+        let definition = try scene.definition {
+            $0.expiresAfter = hours.map { .seconds($0 * 3600) }
+            $0.schedule = schedule
+            $0.stages = [Stage(.share(30), hold: .seconds(3 * 3600), toleratePercent: 5), Stage(.rest)]
+        }
+        let stages = try await Planner(store: scene.store).plan(definition, now: scene.clock.now).stages
+        let devices = stages[1].devices.count
+        let words = reason.map { ["\(devices) of \(devices) devices would get nothing: \($0)"] } ?? []
+        #expect(devices > 0 && stages[0].lost.isEmpty)
+        #expect(stages[1].lost.map { $0.summary(of: devices) } == words && stages[1].summary.dropFirst() == words[...])
     }
 
     @Test func `a plan with best hours tells the app's hour and the surge`() async throws {

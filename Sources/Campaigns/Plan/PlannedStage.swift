@@ -22,8 +22,8 @@ package struct PlannedStage: Hashable, Sendable {
     package var notices: [Notice]
     /// The devices that the stage gives each variant. Empty in a stage that decides on no variant.
     package var byVariant: [VariantShare] = []
-    /// The devices whose pushes expire before the stage can begin; `nil` if there are none.
-    package var expired: StageForecast?
+    /// The devices that get nothing because the stage begins late, by cause.
+    package var lost: [StageForecast] = []
 
     package struct VariantShare: Hashable, Sendable {
         package var name: String
@@ -50,7 +50,7 @@ package struct PlannedStage: Hashable, Sendable {
                     ? [] : split(devices.count, campaign.variants, counted: index == 0 ? reach.byVariant : []))
         }
         for forecast in StageForecast.all(definition, planned, reach, waves) {
-            planned[forecast.stage - 1].expired = forecast
+            planned[forecast.stage - 1].lost.append(forecast)
         }
         return planned
     }
@@ -87,8 +87,8 @@ package struct PlannedStage: Hashable, Sendable {
         let size = "\(stage.summary), \(devices.count.counted("device"))"
         let first = size + (isRest || shown.isEmpty ? "" : ": \(shown)")
         let approval = stage.needsApproval ? "begins when a person approves it" : nil
-        let expired = expired?.summary(of: devices.count)
-        if isRest { return [first, approval, expired].compactMap(\.self) }
+        let lost = lost.map { $0.summary(of: devices.count) }
+        if isRest { return [first, approval].compactMap(\.self) + lost }
         let hold = stage.decides == nil ? stage.hold.map { "then waits for \(WrittenDuration.text($0))" } : nil
         let opens = stage.opensAtLeastPercent.map {
             "then pauses the run if the share of opens is below \($0.percentText) of usual"
@@ -101,7 +101,7 @@ package struct PlannedStage: Hashable, Sendable {
         let notices =
             noticed.isEmpty
             ? nil : "stops automatically at a rejection rate of \(noticed.joined(separator: ", ")) responses"
-        return [first, approval, proof, notices, hold, opens, decision, expired].compactMap(\.self)
+        return [first, approval, proof, notices, hold, opens, decision].compactMap(\.self) + lost
     }
 
     /// What the stage compares, and what follows. `nil` in a stage that decides on no variant.

@@ -1,19 +1,28 @@
 package import Model
 import Store
 
-/// The devices whose pushes expire before their stage can begin, because an earlier stage waits for responses, for its
-/// hold, for a time zone or for the end of quiet hours.
+/// The devices that get nothing because their stage begins late: an earlier stage waits for responses, for its hold,
+/// for a time zone or for the end of quiet hours.
 package struct StageForecast: Hashable, Sendable {
+    package enum Cause: Hashable, Sendable, CaseIterable {
+        /// The pushes have expired before the stage can begin.
+        case expired
+        /// The stage begins in quiet hours that drop pushes.
+        case droppedByQuietHours
+        /// The stage begins in quiet hours that the pushes do not outlive.
+        case expiredInQuietHours
+    }
+
     /// The number of the stage, from 1.
     package var stage: Int
     /// The time at which the stage can begin: if every push of the earlier stages is accepted at once.
     package var beginsAt: Timestamp
-    /// The devices of the stage whose pushes have expired by then.
-    package var expired: Int
+    package var cause: Cause
+    package var devices: Int
     /// The time zones of these devices, most devices first; empty in a run that does not follow each device's clock.
     package var zones: [String]
 
-    /// Returns the stages with such devices, in order.
+    /// Returns the stages with such devices, in order. A stage is listed once for each cause.
     static func all(
         _ definition: RunDefinition, _ stages: [PlannedStage], _ reach: Reach, _ waves: RecipientWaves?
     ) -> [StageForecast] {
@@ -24,17 +33,20 @@ package struct StageForecast: Hashable, Sendable {
         var found: [StageForecast] = []
         for stage in stages {
             let slices = Slice.all(stage, waves, definition.plannedAt)
-            let sent = slices.map { $0.sent(from: beginsAt, quiet, definition.expiry) }
-            let expired = zip(slices, sent).filter { slice, moment in
-                moment == nil && slice.sent(from: definition.plannedAt, quiet, definition.expiry) != nil
-            }.map { slice, _ in slice }
-            if !expired.isEmpty {
+            let outcomes = slices.map { $0.outcome(from: beginsAt, quiet, definition.expiry) }
+            for cause in Cause.allCases {
+                let lost = zip(slices, outcomes).filter { slice, outcome in
+                    outcome == .lost(cause)
+                        && slice.outcome(from: definition.plannedAt, quiet, definition.expiry).sentAt != nil
+                }.map { slice, _ in slice }
+                guard !lost.isEmpty else { continue }
                 found.append(
                     StageForecast(
-                        stage: stage.number, beginsAt: beginsAt, expired: expired.reduce(0) { $0 + $1.devices },
-                        zones: waves == nil ? [] : expired.map(\.zoneName)))
+                        stage: stage.number, beginsAt: beginsAt, cause: cause,
+                        devices: lost.reduce(0) { $0 + $1.devices }, zones: waves == nil ? [] : lost.map(\.zoneName)))
             }
-            beginsAt = end(of: stage, zip(slices, sent), from: beginsAt) + (stage.stage.hold ?? .zero)
+            let sent = zip(slices, outcomes.map(\.sentAt))
+            beginsAt = end(of: stage, sent, from: beginsAt) + (stage.stage.hold ?? .zero)
         }
         return found
     }
@@ -52,6 +64,15 @@ package struct StageForecast: Hashable, Sendable {
             if !stage.stage.passesAsWhole, answers >= stage.answersNeeded { break }
         }
         return last
+    }
+
+    private enum Outcome: Hashable {
+        case sent(Timestamp)
+        case lost(Cause)
+        /// The campaign leaves out devices without a known time zone.
+        case zoneUnknown
+
+        var sentAt: Timestamp? { if case .sent(let moment) = self { moment } else { nil } }
     }
 
     /// The devices of a stage in one time zone.
@@ -74,24 +95,40 @@ package struct StageForecast: Hashable, Sendable {
             }
         }
 
-        /// Returns when the pushes are sent if their stage begins at a time; `nil` if they are not.
-        func sent(from start: Timestamp, _ quiet: QuietTimes?, _ expiry: Expiry) -> Timestamp? {
-            var moment = max(start, turn)
+        /// Returns what becomes of the pushes if their stage begins at a time, in the order in which a lease decides.
+        func outcome(from start: Timestamp, _ quiet: QuietTimes?, _ expiry: Expiry) -> Outcome {
+            let moment = max(start, turn)
+            let expiresAt = expiry.moment(wave: wave)
+            let outlives = { (time: Timestamp) in expiresAt.map { time < $0 } ?? true }
+            guard outlives(moment) else { return .lost(.expired) }
             switch quiet?.state(inZone: zone, at: moment) {
-            case nil, .awake: break
-            case .quiet(let end) where quiet?.policy == .defer: moment = end
-            case .quiet, .zoneUnknown: return nil
+            case nil, .awake: return .sent(moment)
+            case .quiet(let end) where quiet?.policy == .defer:
+                return outlives(end) ? .sent(end) : .lost(.expiredInQuietHours)
+            case .quiet: return .lost(.droppedByQuietHours)
+            case .zoneUnknown: return .zoneUnknown
             }
-            guard let end = expiry.moment(wave: wave) else { return moment }
-            return moment < end ? moment : nil
         }
     }
 
     /// `2,000 of 3,997 devices (Pacific/Auckland, Asia/Tokyo) would get nothing: ...`.
-    package func summary(of devices: Int) -> String {
+    package func summary(of all: Int) -> String {
         let shown = zones.prefix(4).joined(separator: ", ") + (zones.count > 4 ? ", ..." : "")
-        return "\(expired.grouped) of \(devices.counted("device"))\(shown.isEmpty ? "" : " (\(shown))") "
-            + "would get nothing: their pushes expire before the stage can begin at \(beginsAt.iso8601); write a longer "
-            + "expires_after, or let the earlier stages end sooner"
+        return "\(devices.grouped) of \(all.counted("device"))\(shown.isEmpty ? "" : " (\(shown))") "
+            + "would get nothing: \(reason)"
+    }
+
+    private var reason: String {
+        switch cause {
+        case .expired:
+            "their pushes expire before the stage can begin at \(beginsAt.iso8601); write a longer expires_after, or let "
+                + "the earlier stages end sooner"
+        case .droppedByQuietHours:
+            "the stage can begin at \(beginsAt.iso8601), in their quiet hours; let the earlier stages end sooner, or "
+                + "write `policy: defer`"
+        case .expiredInQuietHours:
+            "the stage can begin at \(beginsAt.iso8601), in their quiet hours, and their pushes expire before these end; "
+                + "write a longer expires_after, or let the earlier stages end sooner"
+        }
     }
 }
