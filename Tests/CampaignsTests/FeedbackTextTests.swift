@@ -151,27 +151,53 @@ struct FeedbackTextTests {
                 + "`topic`")
     }
 
-    @Test func `a small variant is listed by its size alone, and no other is merged with it`() async throws {
-        let sizes = ["a": 186, "b": 209, "tiny": 3]
+    /// Returns the report of a run whose variants have these accepted pushes and opens.
+    private static func report(_ variants: KeyValuePairs<String, (accepted: Int, opened: Int)>) async throws
+        -> FeedbackReport
+    {
         var accepted = AcceptedPushes()
-        accepted.byVariant = sizes
-        let opens = [(0, 20), (1, 60), (2, 2)].map { variant, events in
+        accepted.byVariant = Dictionary(uniqueKeysWithValues: variants.map { ($0.key, $0.value.accepted) })
+        let opens = variants.enumerated().map { index, variant in
             FeedbackCell(
-                kind: .opened, name: "", variant: variant, locale: nil, minute: 1, events: events, valueMicros: 0)
+                kind: .opened, name: "", variant: index, locale: nil, minute: 1, events: variant.value.opened,
+                valueMicros: 0)
         }
-        let run = Self.run(accepted: 398, variants: ["a", "b", "tiny"])
-        let report = try #require(
+        let run = Self.run(
+            accepted: variants.reduce(0) { $0 + $1.value.accepted }, variants: variants.map(\.key))
+        return try #require(
             try await ReadFeedback(store: KnownFeedback(cells: opens)).report(
                 of: run, accepted: accepted, now: Self.end))
+    }
+
+    @Test func `small variants are listed by their sizes alone, and no other is merged with them`() async throws {
+        let report = try await Self.report(["a": (186, 20), "b": (209, 60), "tiny": (9, 2), "small": (11, 0)])
         #expect(report.variants.map(\.name) == ["a", "b"] && report.variants.map(\.share.of) == [186, 209])
-        #expect(report.smallVariants == [FeedbackReport.SmallGroup(name: "tiny", accepted: 3)])
+        #expect(report.smallVariants?.map(\.name) == ["tiny", "small"])
         #expect(
             report.rows.contains {
-                $0.name == "Variant tiny" && $0.text == "3 accepted pushes; opens are not shown for fewer than 20"
+                $0.name == "Variant tiny" && $0.text == "9 accepted pushes; opens are not shown for fewer than 20"
             })
         let summary = try #require(report.variantsSummary)
-        #expect(summary.hasPrefix("b was opened more often, by ") && summary.contains("than a; variants with fewer"))
+        #expect(summary.hasPrefix("b was opened more often, by "))
+        #expect(summary.hasSuffix(" than a; variants whose opens are not shown are not compared"))
         #expect(!report.rows.contains { $0.text.contains("other") || $0.name.contains("other") })
+    }
+
+    @Test func `the opens of a small variant do not follow from the total and the other variants`() async throws {
+        let report = try await Self.report(["a": (300, 20), "b": (209, 60), "tiny": (1, 1), "c": (240, 10)])
+        #expect(report.opened.devices == 91 && report.variants.map(\.name) == ["a", "c"])
+        #expect(report.smallVariants?.map(\.name) == ["b", "tiny"])
+        #expect(report.smallVariants?.map(\.accepted) == [209, 1])
+        #expect(
+            report.rows.contains {
+                $0.name == "Variant b"
+                    && $0.text
+                        == "209 accepted pushes; opens are not shown because they would reveal those of a smaller variant"
+            })
+        #expect(report.rows.contains { $0.name == "Variant tiny" && $0.text.hasSuffix("for fewer than 20") })
+        let two = try await Self.report(["a": (300, 20), "b": (209, 60), "tiny": (1, 1)])
+        #expect(two.variants.isEmpty && two.smallVariants?.map(\.name) == ["a", "b", "tiny"])
+        #expect(two.variantsSummary == nil && two.rows.count { $0.text.contains("opens are not shown") } == 3)
     }
 
     @Test func `opens of pushes that were not accepted are listed apart from the share`() async throws {

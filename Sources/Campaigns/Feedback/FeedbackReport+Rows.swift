@@ -33,8 +33,10 @@ extension FeedbackReport {
         for variant in variants { rows.append(("Variant \(variant.name)", Self.withInterval(variant.share))) }
         for variant in smallVariants ?? [] {
             let size = variant.accepted.counted("accepted push", "accepted pushes")
-            rows.append(
-                ("Variant \(variant.name)", "\(size); opens are not shown for fewer than \(SmallGroups.devicesMin)"))
+            let reason =
+                variant.accepted < SmallGroups.devicesMin
+                ? "for fewer than \(SmallGroups.devicesMin)" : "because they would reveal those of a smaller variant"
+            rows.append(("Variant \(variant.name)", "\(size); opens are not shown \(reason)"))
         }
         if let variantsSummary { rows.append(("Variants", variantsSummary)) }
         rows += languages

@@ -45,7 +45,8 @@ package struct FeedbackReport: Codable, Hashable, Sendable {
         package var share: Share
     }
 
-    /// A group of which only the size is shown, because so few devices could reveal what one person did.
+    /// A group of which only the size is shown, because so few devices could reveal what one person did. It has 20
+    /// devices or more if its share would reveal that of a smaller one by subtraction.
     package struct SmallGroup: Codable, Hashable, Sendable {
         package var name: String
         package var accepted: Int
@@ -73,10 +74,10 @@ package struct FeedbackReport: Codable, Hashable, Sendable {
     package var actions: [Named]
     /// Absent if no device is asked to report the arrival.
     package var arrivals: Arrivals?
-    /// The opens by variant. Empty without variants. Variants with fewer than 20 accepted pushes are in
-    /// ``smallVariants``.
+    /// The opens by variant. Empty without variants. Variants whose opens are not shown are in ``smallVariants``.
     package var variants: [Named]
-    /// The variants with 1 to 19 accepted pushes. Absent if there are none.
+    /// The variants with 1 to 19 accepted pushes. If these have fewer than 20 together, the smallest of the others is
+    /// among them, and also the last one that would be left. Absent if there are none.
     package var smallVariants: [SmallGroup]?
     /// The opens by the language of the text, most accepted pushes first. Languages with fewer than 20 accepted pushes
     /// are merged into `other`. Absent if all devices got the same text.

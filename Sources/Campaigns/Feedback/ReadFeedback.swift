@@ -144,11 +144,11 @@ package struct ReadFeedback: Sendable {
             let opened = opens.filter { $0.variant == index }.reduce(0) { $0 + $1.events }
             return (name: variant.name, share: Proportion(min(opened, total), of: total))
         }
-        let (shown, small) = SmallGroups.split(byVariant)
+        let (shown, hidden) = SmallGroups.split(byVariant)
         report.variants = shown.map { FeedbackReport.Named(name: $0.name, share: FeedbackReport.Share($0.share)) }
         report.smallVariants =
-            small.isEmpty
-            ? nil : small.map { FeedbackReport.SmallGroup(name: $0.name, accepted: $0.share.total) }
+            hidden.isEmpty
+            ? nil : hidden.map { FeedbackReport.SmallGroup(name: $0.name, accepted: $0.share.total) }
         report.locales = byLocale(opens, run, acceptedPushes.byLocale)
         return report
     }

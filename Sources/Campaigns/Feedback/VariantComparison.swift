@@ -11,8 +11,8 @@ struct VariantComparison {
     private let leavesOut: Bool
 
     /// - Parameters:
-    ///   - variants: the variants that are large enough to be compared.
-    ///   - leavesOut: whether the campaign has smaller ones, too.
+    ///   - variants: the variants whose opens are shown.
+    ///   - leavesOut: whether the campaign has others, too.
     init(_ variants: [(name: String, share: Proportion)], isEarly: Bool = false, leavesOut: Bool = false) {
         self.isEarly = isEarly
         self.leavesOut = leavesOut
@@ -22,7 +22,7 @@ struct VariantComparison {
     /// A sentence that names the winner, or says that there is none yet. `nil` for fewer than two variants.
     var summary: String? { comparison.map { $0 + (leavesOut ? Self.leftOut : "") } }
 
-    private static let leftOut = "; variants with fewer than \(SmallGroups.devicesMin) devices are not compared"
+    private static let leftOut = "; variants whose opens are not shown are not compared"
 
     private var comparison: String? {
         guard variants.count > 1 else { return nil }
