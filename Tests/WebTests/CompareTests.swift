@@ -67,6 +67,32 @@ struct CompareTests {
         }
     }
 
+    @Test func `the calendar shows the past starts of the weeks that it is asked for, however many came later`()
+        async throws
+    {
+        try await WebScene.with { scene in
+            let now = scene.sending.clock.now
+            let definition = try scene.sending.definition()
+            let log: any RunLog = scene.store
+            let record = { (name: String, at: Timestamp) in
+                _ = try await log.createEndedRun(
+                    definition, occurrence: name, state: .missed, reason: "late", now: at, by: "test")
+            }
+            let old = now - .seconds(42 * 86_400)
+            try await record("old", old)
+            let run = try #require(try await log.latestRun(campaign: definition.campaign.name)).id
+            for number in 0...500 { try await record("new \(number)", now - .seconds(10 * 86_400)) }
+            let calendar = { (day: Timestamp) in
+                try await scene.page("/calendar?from=\(day.iso8601.prefix(10))&weeks=1", as: .viewer).text
+            }
+            let cut = "Not all starts are shown"
+            let earlier = try await calendar(old)
+            #expect(earlier.contains("<a href=\"/runs/\(run)\">") && !earlier.contains(cut))
+            #expect(try await calendar(now - .seconds(10 * 86_400)).contains(cut))
+            #expect(!(try await calendar(now).contains(cut)))
+        }
+    }
+
     @Test func `the calendar shows a broadcast that a person started, and marks the starts of a stopped campaign`()
         async throws
     {

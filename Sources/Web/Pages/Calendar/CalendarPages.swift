@@ -24,7 +24,7 @@ struct CalendarPages: Sendable {
         let first = CivilDay(number: asked.number - Int64((asked.weekday + 6) % 7))
         let last = CivilDay(number: first.number + weeks * 7 - 1)
         let result = try await cases.coming([], from: first, through: last, in: zone, sees: caller.sees)
-        let (past, isCut) = first <= today ? try await past(since: first, for: caller) : ([:], false)
+        let (past, isCut) = first <= today ? try await past(first, through: last, for: caller) : ([:], false)
         let problems = caller.topic == nil ? cases.schedule().problems : []
         var page = CalendarPage(
             result, past: past, first: first, weeks: weeks, today: today,
@@ -40,16 +40,21 @@ struct CalendarPages: Sendable {
     /// Returns the runs of the days that the calendar shows, by campaign and occurrence. A past start of a schedule
     /// without a run did not happen: the campaign or its schedule is newer.
     ///
-    /// `isCut` is whether there are more than ``pastRunsMax``, so that earlier starts are missing.
+    /// The runs are the first ``pastRunsMax`` from the first day on. Those after the last day are among them, because a
+    /// late start is created later than planned. `isCut` is whether these do not reach the last day.
     private func past(
-        since first: CivilDay, for caller: Caller
+        _ first: CivilDay, through last: CivilDay, for caller: Caller
     ) async throws -> (runs: [CalendarPage.Start: Run], isCut: Bool) {
         // A start by each device's clock begins up to a day before its date here.
-        let from = WrittenMoment.parse(CalendarPage.date(first)).map { $0 - .seconds(2 * 86_400) }
+        let margin: Duration = .seconds(2 * 86_400)
+        let from = WrittenMoment.parse(CalendarPage.date(first)).map { $0 - margin }
         let search = RunSearch(RunFilter(createdFrom: from), topic: caller.topic)
-        let found = try await cases.found(search, at: .newest, limit: Self.pastRunsMax)
+        let found = try await cases.found(search, at: .after(0), limit: Self.pastRunsMax)
         let starts = found.runs.map { (CalendarPage.Start(campaign: $0.campaign, occurrence: $0.occurrence), $0) }
-        return (Dictionary(starts) { first, _ in first }, found.older != nil)
+        let reached = (found.stoppedAt ?? found.runs.first)?.createdAt
+        let end = WrittenMoment.parse(CalendarPage.date(last)).map { $0 + margin }
+        let isCut = found.newer != nil && reached.map { reached in end.map { reached < $0 } ?? true } ?? true
+        return (Dictionary(starts) { first, _ in first }, isCut)
     }
 
     /// The maximum number of runs that are matched with past starts.
