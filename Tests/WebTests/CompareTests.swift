@@ -48,6 +48,27 @@ struct CompareTests {
         }
     }
 
+    @Test(
+        arguments: [
+            (.cancelled, 0, 3, 0, true), (.failed, 0, 0, 3, true), (.finished, 1, 0, 0, true),
+            (.finished, 0, 0, 0, false), (.missed, 0, 0, 0, false), (.running, 0, 0, 0, true),
+        ] as [(RunState, Int, Int, Int, Bool)])
+    func `a month counts a run as a broadcast if it sent a push, or may still`(
+        state: RunState, accepted: Int, rejected: Int, unknown: Int, isSent: Bool
+    ) async throws {
+        try await WebScene.with { scene in
+            let now = scene.sending.clock.now
+            var run = try await scene.store.createRun(
+                try scene.sending.definition(), occurrence: "o", now: now, by: "test"
+            ).run
+            (run.state, run.counts.audience, run.counts.suppressed) = (state, 5, 5 - accepted - rejected - unknown)
+            (run.counts.accepted, run.counts.rejected, run.counts.unknown) = (accepted, rejected, unknown)
+            let facts = MonthPage(CivilMonth(of: now), [run], gone: [:], devices: nil, isCut: false).facts
+            #expect(facts.first?.value == (isSent ? "1" : "0"))
+            #expect(facts.contains { $0.name == "Not sent" } == !isSent)
+        }
+    }
+
     @Test(arguments: [("2026-12", "2027-01", 31), ("2028-02", "2028-03", 29), ("2027-02", "2027-03", 28)])
     func `a month knows its days and the next one`(text: String, next: String, days: Int) throws {
         let month = try #require(CivilMonth(text))

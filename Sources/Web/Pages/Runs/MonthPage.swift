@@ -79,10 +79,7 @@ struct MonthPage: Sendable {
 extension Run {
     /// Whether the run has sent something, or may still.
     fileprivate var isSent: Bool {
-        switch state {
-        case .scheduled, .running, .paused, .finished: true
-        case .missed, .failed, .cancelled: counts.accepted > 0
-        }
+        !state.isFinal || counts.accepted + counts.rejected + counts.unknown > 0
     }
 }
 
