@@ -139,7 +139,7 @@ struct RunView: Sendable {
         awaitsApproval = result.halt == RunHalt.approval.rawValue
         choices = result.stages?.lazy.compactMap(\.variants).first { $0.variant == nil }?.counts.map(\.name) ?? []
         isTest = result.test
-        audience = counts.audience.grouped + (result.frozen ? "" : " so far")
+        audience = counts.audience.grouped + (AudienceNote.mark(of: result).map { " \($0)" } ?? "")
         self.settled = settled.grouped
         left = (counts.pending + counts.leased).grouped
         unknown = counts.unknown.grouped

@@ -50,12 +50,12 @@ struct ReportText {
             ("unknown", counts.unknown), ("suppressed", counts.suppressed), ("pending", counts.pending),
             ("leased", counts.leased),
         ]
-        let note = AudienceNote.text(of: report.run)
+        let mark = AudienceNote.mark(of: report.run)
         let lines = rows.map { name, count in
-            let share = name == "audience" && note != nil ? "so far" : count.share(of: counts.audience)
+            let share = (name == "audience" ? mark : nil) ?? count.share(of: counts.audience)
             return name.padded(to: 11) + count.grouped.rightAligned(to: 12) + "  " + share.rightAligned(to: 8)
         }
-        return (lines + [note].compactMap(\.self)).joined(separator: "\n")
+        return (lines + [AudienceNote.text(of: report.run)].compactMap(\.self)).joined(separator: "\n")
     }
 
     private var sections: [String] {

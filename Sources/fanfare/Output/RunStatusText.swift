@@ -59,7 +59,7 @@ struct RunStatus {
         }
         page.row(
             "Settled",
-            "\(counts.settled.grouped) of \(counts.audience.grouped)\(run.isFrozen ? "" : " so far"): "
+            "\(counts.settled.grouped) of \(counts.audience.grouped)\(AudienceNote.mark(of: run).map { " \($0)" } ?? ""): "
                 + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
                 + "\(counts.unknown.grouped) unknown, \(counts.suppressed.grouped) suppressed")
         page.row("Remaining", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
