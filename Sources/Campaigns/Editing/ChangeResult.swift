@@ -15,7 +15,8 @@ package struct ChangeResult: Codable, Hashable, Sendable {
     package var isNew: Bool
     /// Whether the file has changed since the author saw it, so that the change cannot be released.
     package var isOutdated: Bool
-    /// Whether the file has this text already, because a release was interrupted; absent if not.
+    /// Whether the file has this text already: a release was interrupted, or a person wrote it into the file. Absent
+    /// if not.
     package var isWritten: Bool?
 
     /// The numbers of the changes that are released with this one; absent if there is none.

@@ -233,17 +233,17 @@ extension ManageFiles {
         return result
     }
 
-    /// Refuses the rejection of texts that their files have already: a release was interrupted after it had replaced
-    /// the files.
+    /// Refuses the rejection of texts that their files have already. A release was interrupted after it had replaced
+    /// the files, or a person wrote the text into the file.
     private func requireUnwritten(_ changes: [PendingChange]) throws {
         let found = try changes.map { try ChangeResult($0, with: [], self) }
         guard let first = found.first(where: { $0.isWritten == true }) else { return }
         throw Failure(
             .refused,
             "\(changes.map(\.id).changeNumbers) \(changes.count == 1 ? "was" : "were") not rejected: "
-                + "\(first.path) has the text of change \(first.id) already, because a release was "
-                + "interrupted; release \(changes.count == 1 ? "it" : "them") to end the release, and then save the "
-                + "earlier text again")
+                + "\(first.path) has the text of change \(first.id) already, from an interrupted release or from a "
+                + "person who wrote the file; release \(changes.count == 1 ? "the change" : "the changes"), and then "
+                + "save the earlier text again")
     }
 
     /// Throws if the texts that belong together are not exactly those that the caller has seen.
