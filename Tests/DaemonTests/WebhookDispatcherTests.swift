@@ -153,6 +153,26 @@ import WebClient
         #expect(try await scene.store.nextWebhookMessage() != nil)
     }
 
+    @Test func `takes nothing that would get less than a second for its request`() async throws {
+        let scene = try PipelineScene()
+        let requests = Mutex(0)
+        let server = try LocalServer { _ in
+            let isFirst = requests.withLock { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst { scene.clock.advance(by: .milliseconds(9_500)) }
+            return .init(200)
+        }
+        try await scene.store.setWebhooks([.init(url: server.url, secretPath: "")])
+        for number in 0..<9 { try await end(scene, .missed, "o\(number)") }
+        try await dispatcher(scene, [server.url]).drain(within: .seconds(10))
+        #expect(server.requests.count == 4)
+        let left = try await scene.store.takeWebhookMessages(
+            now: scene.clock.now, limit: 9, until: scene.clock.now + .seconds(60), besides: [])
+        #expect(left.count == 5 && left.allSatisfy { $0.attempts == 1 })
+    }
+
     /// The slow webhook answers only once the other one was told.
     @Test func `a webhook that is slow delays no other`() async throws {
         let scene = try PipelineScene()

@@ -15,6 +15,8 @@ package struct WebhookDispatcher: Sendable {
     /// The duration of a message's lease, longer than a request may take. No other process tries the message
     /// meanwhile.
     private static let heldFor: Duration = .seconds(60)
+    /// The shortest time that a request gets. A shorter one would count as a failed attempt.
+    private static let requestMin: Duration = .seconds(1)
     private static let firstPause: Duration = .milliseconds(500)
     private static let pauseMax: Duration = .seconds(3600)
     /// The time after which a message is given up.
@@ -65,21 +67,25 @@ package struct WebhookDispatcher: Sendable {
     /// remaining messages stay in the store for the next process.
     package func drain(within limit: Duration) async throws {
         let end = clock.uptime() + limit
-        while !Task.isCancelled, clock.uptime() < end {
+        while !Task.isCancelled, mayTake(until: end) {
             try await deliverDue(until: end)
             guard let next = try await store.nextWebhookMessage() else { return }
             let wait = next - clock.now()
-            guard wait <= end - clock.uptime() else { return }
+            guard wait <= end - Self.requestMin - clock.uptime() else { return }
             await clock.sleep(max(.milliseconds(10), wait))
         }
     }
 
+    /// Whether a message that is taken now has the time for a request.
+    private func mayTake(until end: Duration?) -> Bool { end.map { clock.uptime() + Self.requestMin < $0 } ?? true }
+
     /// Tries each due message once.
     ///
-    /// - Parameter end: the time by ``WallClock/uptime`` at which all requests end. No message is taken after it.
+    /// - Parameter end: the time by ``WallClock/uptime`` at which all requests end. No message is taken in the second
+    ///   before it.
     package func deliverDue(until end: Duration? = nil) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            while end.map({ clock.uptime() < $0 }) ?? true {
+            while mayTake(until: end) {
                 let batches = try await takeDue()
                 for batch in batches { group.addTask { try await deliver(batch, until: end) } }
                 if batches.isEmpty, try await group.next() == nil { return }
