@@ -85,6 +85,30 @@ import Testing
         }
     }
 
+    /// The command starts when its reader has closed the pipe. SIGPIPE is ignored, as under systemd.
+    @Test func `ends when its reader does: rows with 74, and a report for a person with 0`() throws {
+        let place = try place()
+        for (words, status) in [
+            ("devices export", 74), ("devices export -o /dev/stdout", 74), ("report 1 --format csv", 74),
+            ("report 1 --format csv --table reasons -o /dev/stdout", 74), ("report 1", 0),
+            ("report 1 -o /dev/stdout", 0),
+            ("report 1 --format html", 0),
+        ] {
+            let result = try Program.run(
+                [
+                    "-c",
+                    "trap '' PIPE; rm -f go; mkfifo go; { cat go; \"$0\" \(words); echo $? > status; } | { exec <&-; : > go; }",
+                    Program.url.path,
+                ], in: place.folder, program: URL(filePath: "/bin/bash"))
+            #expect(
+                try place.folder.read("status") == "\(status)\n" && result.errors == "", "\(words): \(result.errors)")
+        }
+        // Each export is on record as begun, and has no number of devices.
+        let audit = try place.fanfare("audit", "--kind", "devices_exported").output
+        #expect(audit.components(separatedBy: "devices_exported  begins").count == 3, "\(audit)")
+        #expect(audit.components(separatedBy: "devices_exported").count == 3, "\(audit)")
+    }
+
     @Test func `replaces the content behind a link, and a file keeps its mode`() throws {
         let place = try place()
         let path = try place.folder.write("old", to: "far/report.txt")

@@ -69,7 +69,7 @@ struct DevicesExportCommand: AsyncParsableCommand {
         let devices = session.useCases.devices
         let export = try await devices.export(
             matching: matching, topic: topic, to: output, by: session.actor, now: session.now
-        ) { try sink.write($0) }
+        ) { try sink.writeRows($0) }
         try file.finish()
         try await devices.recordExport(of: export.devices, to: output, by: session.actor, now: session.now)
         Console.note(export.devices.counted("device"))

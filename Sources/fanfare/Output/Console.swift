@@ -31,8 +31,9 @@ enum Console {
         }
     }
 
-    /// Writes a part of a result. A reader that has closed the pipe (`fanfare report | head`) is no error.
-    static func writeResult(_ text: String) throws(Failure) {
+    /// Writes a part of a result. Returns whether the reader wants more. A reader that has closed the pipe
+    /// (`fanfare report | head`) is no error.
+    @discardableResult static func writeResult(_ text: String) throws(Failure) -> Bool {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             // In pieces, so that a pipe that takes little at a time does not make the copies add up.
@@ -44,7 +45,7 @@ enum Console {
             }
             switch errno {
             case EINTR: continue
-            case EPIPE: return
+            case EPIPE: return false
             case EAGAIN:
                 var room = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
                 poll(&room, 1, -1)
@@ -55,6 +56,7 @@ enum Console {
                         + "although the command may have done its work; free disk space, or write to another place")
             }
         }
+        return true
     }
 
     private static let lostResult = Mutex(false)

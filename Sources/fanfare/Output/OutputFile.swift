@@ -29,9 +29,17 @@ final class OutputFile {
         }
     }
 
-    func write(_ text: String) throws {
+    /// Writes a result for a person to read. Returns whether the reader wants more.
+    @discardableResult func write(_ text: String) throws -> Bool {
         guard let writer else { return try Console.writeResult(text) }
-        try check { () throws(OutputFault) in try writer.write(text.utf8) }
+        return try check { () throws(OutputFault) in try writer.write(text.utf8) }
+    }
+
+    /// Writes rows of a table. If the reader has closed the pipe, the command ends here with
+    /// ``ExitStatus/inputOutput``, because the table is incomplete. It prints no error, because the reader may have
+    /// seen enough (`fanfare devices export | head`).
+    func writeRows(_ text: String) throws {
+        guard try write(text) else { throw ExitStatus.inputOutput.exitCode }
     }
 
     /// Moves the file to its final path. Does nothing for standard output.
@@ -40,12 +48,13 @@ final class OutputFile {
         try check { () throws(OutputFault) in try writer.finish() }
     }
 
-    private func check(_ body: () throws(OutputFault) -> Void) throws {
+    /// Returns `false` if the reader of a pipe has closed it.
+    @discardableResult private func check(_ body: () throws(OutputFault) -> Void) throws -> Bool {
         do {
             try body()
+            return true
         } catch {
-            // A reader that closes the pipe early is no error.
-            guard !error.isReaderGone else { return }
+            guard !error.isReaderGone else { return false }
             throw Self.failure(path, error)
         }
     }

@@ -67,11 +67,11 @@ struct ReportCommand: AsyncParsableCommand {
         _ table: ReportTable, of run: Run, _ reports: ReportRun, to file: OutputFile
     ) async throws {
         guard table == .deliveries else {
-            return try file.write(
+            return try file.writeRows(
                 table.csv(ReportResult(try await reports.report(run)), try await reports.timeline(of: run)))
         }
         nonisolated(unsafe) let sink = file
-        try await reports.outcomes(of: run) { try sink.write($0) }
+        try await reports.outcomes(of: run) { try sink.writeRows($0) }
     }
 
     private func show(_ run: Run, _ check: SumCheck) throws {
