@@ -90,7 +90,8 @@ package enum ConfigurationKeys {
     enum SilentBudget {
         static let limit = Key("limit", .integer(1...1000), "The number of background pushes per device in a window.")
         static let window = Key(
-            "window", .duration(.seconds(60) ... .seconds(7 * 86_400), example: "1h"), "The length of the window.")
+            "window", .duration(.seconds(60)...Configuration.SilentBudget.windowMax, example: "1h"),
+            "The length of the window.")
         static let shape = ObjectShape(
             "silent_budget", "The limit of background pushes per device.", [limit.shape, window.shape])
     }

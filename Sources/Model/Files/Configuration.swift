@@ -262,6 +262,9 @@ package struct Configuration: Hashable, Sendable {
 
     /// Background pushes per device in any rolling window, across all campaigns.
     package struct SilentBudget: Hashable, Sendable, Codable {
+        /// The longest window of a budget.
+        package static let windowMax: Duration = .seconds(7 * 86_400)
+
         package var limit: Int
         package var window: Duration
 

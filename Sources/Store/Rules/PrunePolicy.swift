@@ -6,10 +6,6 @@ package struct PrunePolicy: Hashable, Sendable {
         case gone, notSeen, kept
     }
 
-    /// The time after its outcome for which a background push may still count against the silent budget. This is
-    /// longer than any sensible window of a silent budget.
-    private static let ledgerMs: Int64 = 86_400_000
-
     package let topic: String?
     package let goneBefore: Timestamp?
     package let notSeenSince: Timestamp?
@@ -22,10 +18,10 @@ package struct PrunePolicy: Hashable, Sendable {
         self.now = now
     }
 
-    /// A background push that ended after this moment still counts.
+    /// A background push that ended after this moment still counts, whatever window the silent budget has.
     package var countingSince: Timestamp { Self.countingSince(now) }
 
-    package static func countingSince(_ now: Timestamp) -> Timestamp { now - .milliseconds(ledgerMs) }
+    package static func countingSince(_ now: Timestamp) -> Timestamp { now - Configuration.SilentBudget.windowMax }
 
     /// Returns why a matching device is pruned, or `.kept` if one of its pushes still counts.
     package static func reason(isGone: Bool, hasCountingPush: Bool) -> Reason {

@@ -52,7 +52,7 @@ extension DeviceRegistryContract {
             request.silentBudget = Configuration.SilentBudget()
             let lease = try await store.lease(request)
             _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
-            for (later, kept) in [(0, 1), (Self.day - 1, 1), (Self.day, 0)] {
+            for (later, kept) in [(0, 1), (7 * Self.day - 1, 1), (7 * Self.day, 0)] {
                 let now = noon + .seconds(later)
                 let counts = try await store.pruneDevices(notSeenSince: noon, dryRun: true, now: now)
                 #expect(counts.kept == kept && counts.notSeen == 1 - kept)

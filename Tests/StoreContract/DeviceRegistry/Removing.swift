@@ -41,9 +41,25 @@ extension DeviceRegistryContract {
                 try definition("second", pushType: .background), now: noon + .seconds(3))
             let refused = try await lease(store, second, budget, now: noon + .seconds(3))
             #expect(refused.deliveries.isEmpty)
+            // The longest window has not passed.
+            let lastDay = noon + Configuration.SilentBudget.windowMax
+            #expect(try await store.removeDevice(1, now: lastDay - .seconds(1), by: "amy") == .emptied)
             // Once the ledger has forgotten, so does the registry.
-            #expect(try await store.removeDevice(1, now: noon + .seconds(86_400), by: "amy") == .deleted)
+            #expect(try await store.removeDevice(1, now: lastDay, by: "amy") == .deleted)
             #expect(try await store.device(1) == nil)
+        }
+        Promise("a budget of a week outlasts a removal on the next day") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let budget = Configuration.SilentBudget(limit: 1, window: Configuration.SilentBudget.windowMax)
+            let run = try await store.startRun(try definition("first", pushType: .background))
+            let sent = try await lease(store, run, budget, now: noon)
+            _ = try await store.settle(run: run, sent.settlements(.accepted), now: noon)
+            let next = noon + .seconds(25 * 3600)
+            #expect(try await store.removeDevice(1, now: next, by: "amy") == .emptied)
+            let back = next + .seconds(2)
+            _ = try await store.importDevices([try record(1) { $0.registeredAt = back }], now: back)
+            let second = try await store.startRun(try definition("second", pushType: .background), now: back)
+            #expect(try await lease(store, second, budget, now: back).deliveries.isEmpty)
         }
         Promise("what waits for a removed device is suppressed when its turn comes") { store in
             _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
