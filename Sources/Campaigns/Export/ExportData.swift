@@ -111,10 +111,13 @@ package struct ExportData: Sendable {
         }
     }
 
-    /// Returns the first day with reports that the question asks for, or `nil` if there are no reports.
+    /// Returns the first day of which the question asks for reports and none were deleted, or `nil` if there are no
+    /// reports. An earlier export may have written the whole of a day of which only a part is left.
     private func firstDay(of question: Question) async throws -> Timestamp? {
         guard let first = try await store.firstFeedback() else { return nil }
-        return Self.startOfDay(max(first, question.since ?? first))
+        let start = Self.startOfDay(max(first, question.since ?? first))
+        guard let removal = try await store.feedbackRemoval() else { return start }
+        return max(start, Self.startOfDay(removal.receivedUntil) + Self.day)
     }
 
     private static func startOfDay(_ moment: Timestamp) -> Timestamp {
