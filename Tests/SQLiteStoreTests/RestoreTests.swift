@@ -239,6 +239,35 @@ struct RestoreTests {
         }
     }
 
+    @Test func `invitations end, because one that was withdrawn or used meanwhile must not sign anyone in`()
+        async throws
+    {
+        try await withFolder { folder in
+            let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+            let later = noon + .seconds(3600)
+            var invitation = AccessToken(
+                id: 0, name: "eve", role: .admin, topic: nil, createdAt: noon, createdBy: "anna",
+                expiresAt: later + .seconds(3600), revokedAt: nil, lastUsedAt: nil)
+            invitation.isInvitation = true
+            _ = try await store.invite(invitation, secretHash: "link", by: "anna")
+            let path = folder.appending(path: "copy.sqlite").path
+            _ = try await store.backUp(to: path, overwriting: false)
+            try store.close()
+            let restored = try SQLiteFileStore(path: path, now: { later })
+            let joined = try await restored.acceptInvitation(
+                secretHash: "link", newHash: "new", by: "eve", now: later)
+            #expect(joined == nil)
+            #expect(restored.restored?.tokens == [])
+            let words = try #require(restored.restored?.summary)
+            #expect(words.contains("invitations have ended; sign in or invite again"), "\(words)")
+            // An admin can invite again.
+            _ = try await restored.invite(invitation, secretHash: "second", by: "anna")
+            #expect(
+                try await restored.acceptInvitation(secretHash: "second", newHash: "new", by: "eve", now: later) != nil)
+            try restored.close()
+        }
+    }
+
     // MARK: The time between the backup and the restore
 
     private static let caps = [FrequencyCap(limit: 3, window: .seconds(3600))]

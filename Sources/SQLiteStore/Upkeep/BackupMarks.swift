@@ -30,7 +30,7 @@ enum BackupMarks {
             db,
             sql: """
                 SELECT name FROM access_token
-                WHERE revoked_at IS NULL AND NOT is_invitation AND (expires_at IS NULL OR expires_at > :now)
+                WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
                 ORDER BY name
                 """, arguments: ["now": now.milliseconds])
         var restored = RestoredStore(madeAt: mark.madeAt, restoredAt: now, runs: open, tokens: tokens)
@@ -58,14 +58,14 @@ enum BackupMarks {
         return restored
     }
 
-    /// Ends all sessions, because a session that was ended in the lost time must not work again. People can sign in
-    /// again; machines use tokens.
+    /// Ends all sessions, sign-in links and invitations, because one that was ended or used in the lost time must not
+    /// work again. People can sign in again, and admins can invite again; machines use tokens.
     private static func endSessions(_ db: Database, now: Timestamp) throws {
         try db.execute(sql: "DELETE FROM web_session")
         try db.execute(
             sql: """
                 UPDATE access_token SET revoked_at = :now
-                WHERE revoked_at IS NULL AND substr(name, 1, length(:link)) = :link
+                WHERE revoked_at IS NULL AND (is_invitation OR substr(name, 1, length(:link)) = :link)
                 """, arguments: ["now": now.milliseconds, "link": AccessToken.linkPrefix])
     }
 

@@ -180,7 +180,8 @@ package struct RestoredStore: Hashable, Sendable {
             + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures "
             + "must be requested again. Background pushes, and pushes under a frequency cap, wait until the whole "
             + "window of their budget or cap has passed since the restore, or are left out; `run --occurrence-by` "
-            + "refuses a period that began before the restore. All page sessions have ended; sign in again"
+            + "refuses a period that began before the restore. All page sessions, sign-in links and "
+            + "invitations have ended; sign in or invite again"
             + tokenSummary
     }
 
