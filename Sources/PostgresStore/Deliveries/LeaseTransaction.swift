@@ -101,7 +101,7 @@ struct LeaseTransaction {
         let lease = Lease(
             id: id, deliveries: decisions.taken, cursor: fresh.last?.delivery.device ?? request.after,
             suppressions: decisions.suppressions, nextDue: try nextDue(), storeAhead: request.now - asked,
-            moved: decisions.moved.count + replaced)
+            moved: decisions.moved.count + replaced.count)
         return (lease, isExhausted)
     }
 
@@ -245,8 +245,8 @@ struct LeaseTransaction {
 
     /// Updates the counts of this run, and of the runs that lost deliveries to it.
     ///
-    /// - Parameter replaced: the number of other devices of users whose device is gone.
-    private func count(_ decisions: LeaseDecisions, replaced: Int) throws {
+    /// - Parameter replaced: the deliveries to other devices of users whose device is gone.
+    private func count(_ decisions: LeaseDecisions, replaced: ReplacedDeliveries) throws {
         var changes = decisions.replaced.mapValues { count in
             var change = DeliveryCounts()
             change.pending = -count
@@ -262,7 +262,8 @@ struct LeaseTransaction {
             changes[request.run] = change
         }
         for (run, change) in changes.sorted(by: { $0.key < $1.key }) {
-            try RunRow.add(change, to: run, at: request.now, db)
+            try RunRow.add(
+                change, replacing: run == request.run ? replaced : .none, to: run, at: request.now, db)
         }
     }
 

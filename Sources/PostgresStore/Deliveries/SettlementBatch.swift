@@ -26,14 +26,14 @@ struct SettlementBatch {
     }
 
     mutating func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
-        let (change, attempts) = try settle(settlements)
-        return try RunRow.add(change, attempts, to: run, at: moment, db)
+        let (change, attempts, replaced) = try settle(settlements)
+        return try RunRow.add(change, attempts, replacing: replaced, to: run, at: moment, db)
     }
 
     /// Settles everything but the run's counts, and returns their change.
     private mutating func settle(
         _ settlements: [Settlement]
-    ) throws -> (change: DeliveryCounts, attempts: SettledAttempts) {
+    ) throws -> (change: DeliveryCounts, attempts: SettledAttempts, replaced: ReplacedDeliveries) {
         let leases = try openLeases(settlements)
         // Lock the stages before any row of a delivery, a device or the run, as every transaction does.
         if settlements.contains(where: { $0.stage != nil }) { try RunStages.lock(db, run: run) }
@@ -57,8 +57,9 @@ struct SettlementBatch {
         try write(outcomes)
         if !staged.isEmpty { try StageController.of(run, at: moment, db)?.count(staged) }
         let gone = outcomes.gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
-        change.reopen(try UserFallbacks(db, run: run, at: moment).replace(gone))
-        return (change, attempts)
+        let replaced = try UserFallbacks(db, run: run, at: moment).replace(gone)
+        change.reopen(replaced)
+        return (change, attempts, replaced)
     }
 
     /// A lease whose outcomes are being recorded.

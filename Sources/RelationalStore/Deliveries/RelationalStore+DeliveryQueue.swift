@@ -78,8 +78,9 @@ extension RelationalStore {
             try await transaction(.quickOfSender) { db in
                 try RunOwner.require(owner, of: run, db)
                 var change = DeliveryCounts()
-                change.reopen(try UserFallbacks(db, run: run, at: now).replace(slice))
-                if change.pending > 0 { _ = try RunRow.add(change, to: run, at: now, db) }
+                let replaced = try UserFallbacks(db, run: run, at: now).replace(slice)
+                change.reopen(replaced)
+                if replaced.count > 0 { try RunRow.add(change, replacing: replaced, to: run, at: now, db) }
             }
         }
     }

@@ -41,30 +41,52 @@ package struct UserFallbacks<Session: SQLSession> {
         Set(try db.devicesOfUsers(of: gone, in: run).compactMap { fallback.next(of: $0) }).sorted()
     }
 
-    /// Makes suppressed deliveries pending again, and returns their number.
+    /// Makes suppressed deliveries pending again, and returns when they were suppressed.
     ///
     /// - Parameter gone: the devices whose delivery has just ended because they are gone.
-    package func replace(_ gone: [Int64]) throws -> Int {
-        guard !gone.isEmpty, let fallback = UserFallback(try RunRow.require(db, run)) else { return 0 }
+    package func replace(_ gone: [Int64]) throws -> ReplacedDeliveries {
+        guard !gone.isEmpty, let fallback = UserFallback(try RunRow.require(db, run)) else { return .none }
         let next = try next(fallback, gone)
-        guard !next.isEmpty else { return 0 }
-        // Another transaction may have replaced the device of the same user in the meantime.
-        return try db.execute(
+        guard !next.isEmpty else { return .none }
+        let suppressed = """
+            \(Session.dialect.isOf(run: run)) AND device_id \(Session.dialect.isAny(1))
+                AND state = \(DeliveryState.suppressed.code)
+                AND reason = '\(SuppressionReason.duplicateOfUser.rawValue)'
+            """
+        let since = try db.all(
+            .once("SELECT device_id, changed_at FROM \(Session.dialect.deliveries(of: run)) WHERE \(suppressed)"),
+            values: [next]
+        ) { (try $0.int64(0), try $0.timestamp(1)) }
+        let suppressedAt = Dictionary(since) { first, _ in first }
+        // Another transaction may have replaced the device of the same user in the meantime. Only the rows that this
+        // statement returns count.
+        let replaced = try db.all(
             .once(
                 """
                 UPDATE \(Session.dialect.deliveries(of: run)) SET
                     state = \(DeliveryState.pending.code), reason = NULL, not_before = $2, changed_at = $3
-                WHERE \(Session.dialect.isOf(run: run)) AND device_id \(Session.dialect.isAny(1))
-                    AND state = \(DeliveryState.suppressed.code)
-                    AND reason = '\(SuppressionReason.duplicateOfUser.rawValue)'
-                """), values: [next, fallback.notBefore(at: now), now])
+                WHERE \(suppressed)
+                RETURNING device_id
+                """), values: [next, fallback.notBefore(at: now), now]
+        ) { try $0.int64(0) }
+        return ReplacedDeliveries(suppressedAt: replaced.map { suppressedAt[$0] ?? now })
     }
+}
+
+/// Suppressed deliveries that are pending again.
+package struct ReplacedDeliveries {
+    package static var none: ReplacedDeliveries { ReplacedDeliveries(suppressedAt: []) }
+
+    /// When each delivery was suppressed. The timeline counts it there no longer.
+    let suppressedAt: [Timestamp]
+
+    package var count: Int { suppressedAt.count }
 }
 
 extension DeliveryCounts {
     /// Counts suppressed deliveries as pending again.
-    package mutating func reopen(_ count: Int) {
-        suppressed -= count
-        pending += count
+    package mutating func reopen(_ replaced: ReplacedDeliveries) {
+        suppressed -= replaced.count
+        pending += replaced.count
     }
 }

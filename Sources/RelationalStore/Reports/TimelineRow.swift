@@ -6,8 +6,11 @@ package enum TimelineRow {
     /// Adds a change to its slot. This writes a few hundred bytes for each transaction that settles deliveries. The
     /// lock on the run's row also covers its timeline; see ``RunRow/add(_:_:to:at:_:)``.
     static func add(
-        _ change: DeliveryCounts, _ attempts: SettledAttempts, to run: Int64, at now: Timestamp, _ db: some SQLSession
+        _ change: DeliveryCounts, _ attempts: SettledAttempts, replacing replaced: ReplacedDeliveries, to run: Int64,
+        at now: Timestamp, _ db: some SQLSession
     ) throws {
+        var change = change
+        change.suppressed += try takeBack(replaced, of: run, db)
         guard attempts.isAnything || change.ends else { return }
         let slot = Timeline.slot(of: now)
         var latencies = attempts.latencies
@@ -25,6 +28,20 @@ package enum TimelineRow {
                 latencies = CASE WHEN length(excluded.latencies) > 0 THEN excluded.latencies ELSE timeline.latencies END
             """, run, slot, change.accepted, max(0, change.rejected), change.unknown, change.suppressed,
             attempts.retried, max(0, -change.rejected), latencies.packed)
+    }
+
+    /// Subtracts deliveries that are no longer suppressed from the slots that counted them. Returns their number,
+    /// without those whose slot the timeline lacks.
+    private static func takeBack(_ replaced: ReplacedDeliveries, of run: Int64, _ db: some SQLSession) throws -> Int {
+        var taken = 0
+        let slots = Dictionary(grouping: replaced.suppressedAt, by: Timeline.slot(of:))
+        for (slot, moments) in slots.sorted(by: { $0.key < $1.key }) {
+            let found = try db.execute(
+                "UPDATE timeline SET suppressed = suppressed - $3 WHERE run_id = $1 AND slot = $2 AND suppressed >= $3",
+                run, slot, moments.count)
+            taken += found * moments.count
+        }
+        return taken
     }
 
     private static func stored(_ run: Int64, _ slot: Int64, _ db: some SQLSession) throws -> LatencyHistogram {

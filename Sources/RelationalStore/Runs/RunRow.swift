@@ -74,11 +74,13 @@ package enum RunRow {
     /// counts. Every change of the counts goes through this function, so that counts and timeline agree. A change
     /// that includes a response of APNs ends a series of automatic pauses.
     ///
+    /// - Parameter replaced: the deliveries that are no longer suppressed, as the change says.
+    ///
     /// Call this last, because every other change of the run then waits until the end of the transaction.
     @discardableResult
     package static func add(
-        _ change: DeliveryCounts, _ attempts: SettledAttempts = SettledAttempts(), to run: Int64, at now: Timestamp,
-        _ db: some SQLSession
+        _ change: DeliveryCounts, _ attempts: SettledAttempts = SettledAttempts(),
+        replacing replaced: ReplacedDeliveries = .none, to run: Int64, at now: Timestamp, _ db: some SQLSession
     ) throws -> DeliveryCounts {
         let counts = try db.first(
             """
@@ -91,7 +93,7 @@ package enum RunRow {
             change.suppressed
         ) { try DeliveryCounts($0, from: 0) }
         guard let counts else { throw StoreError.noSuchRun(run) }
-        try TimelineRow.add(change, attempts, to: run, at: now, db)
+        try TimelineRow.add(change, attempts, replacing: replaced, to: run, at: now, db)
         return counts
     }
 

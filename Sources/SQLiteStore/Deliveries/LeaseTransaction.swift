@@ -82,7 +82,7 @@ struct LeaseTransaction {
         let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)
         let lease = Lease(
             id: id, deliveries: chunk.taken, cursor: cursor, suppressions: chunk.suppressed, nextDue: try nextDue(),
-            moved: chunk.moved + replaced)
+            moved: chunk.moved + replaced.count)
         return (lease, isExhausted)
     }
 
@@ -199,15 +199,15 @@ struct LeaseTransaction {
         return db.lastInsertedRowID
     }
 
-    /// - Parameter replaced: the number of other devices of users whose device is gone.
-    private func count(leased: Int, suppressed: Int, replaced: Int) throws {
+    /// - Parameter replaced: the deliveries to other devices of users whose device is gone.
+    private func count(leased: Int, suppressed: Int, replaced: ReplacedDeliveries) throws {
         guard leased + suppressed > 0 else { return }
         var change = DeliveryCounts()
         change.pending = -leased - suppressed
         change.leased = leased
         change.suppressed = suppressed
         change.reopen(replaced)
-        try RunRow.add(change, to: request.run, at: request.now, db)
+        try RunRow.add(change, replacing: replaced, to: request.run, at: request.now, db)
     }
 
     /// Puts a delivery off. `reason` says what the delivery waits for, and `held_for` keeps that after the wait.

@@ -39,8 +39,9 @@ struct SettlementBatch {
         try TokenProofs.record(effects.proofs, db)
         try FoundGone(db, run: run).note(effects.gone)
         let rejected = effects.gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
-        effects.change.reopen(try UserFallbacks(db, run: run, at: now).replace(rejected))
-        return try RunRow.add(effects.change, effects.attempts, to: run, at: now, db)
+        let replaced = try UserFallbacks(db, run: run, at: now).replace(rejected)
+        effects.change.reopen(replaced)
+        return try RunRow.add(effects.change, effects.attempts, replacing: replaced, to: run, at: now, db)
     }
 
     /// The changes that are written once for all outcomes of a batch.

@@ -81,6 +81,30 @@ extension OutcomeReaderContract {
             #expect(slots.map(\.rejected) == [3, 0] && slots.map(\.reopened) == [0, 3])
             try await store.expectSumsClose(run)
         }
+        Promise("a copy that goes to the next device of a user is no longer counted where it was left out") { store in
+            let records = try (1...4).map { number in
+                try record(number) {
+                    $0.userID = number < 4 ? "ray" : "eve"
+                    $0.lastSeenAt = noon - .seconds(Int64(number))
+                }
+            }
+            _ = try await store.importDevices(records, now: noon)
+            let run = try await store.startRun(try definition("once") { $0.dedupe = .user })
+            #expect(try await store.timeline(run).slots.map(\.suppressed) == [2])
+            let lease = try await store.lease(run)
+            #expect(lease.deliveries.map(\.device) == [1, 4])
+            var settlements = lease.settlements(.accepted)
+            settlements[0].verdict = .rejected
+            settlements[0].status = 410
+            settlements[0].effect = .gone(since: noon)
+            _ = try await store.settle(run: run, settlements, now: noon + .seconds(130))
+            let slots = try await store.timeline(run).slots
+            #expect(slots.map(\.startsAt) == [noon, noon + .seconds(130)])
+            #expect(slots.map(\.suppressed) == [1, 0] && slots.map(\.rejected) == [0, 1])
+            let next = try await store.lease(run, after: lease.cursor, now: noon + .seconds(130))
+            #expect(next.deliveries.map(\.device) == [2])
+            try await store.expectSumsClose(run)
+        }
         Promise("the timeline of a run stays when its outcomes are pruned") { store in
             let run = try await StoreUpkeepContract.finishedRun(in: store)
             let before = try await store.timeline(run)
