@@ -26,6 +26,14 @@ package protocol RelationalStore: AllRoles {
         _ body: @escaping @Sendable (Session, AudienceSelection) throws -> Value
     ) async throws -> Value
 
+    /// Returns the devices to prune with an id above `after`, in order of id: some thousand at most.
+    func pruneCandidates(
+        _ policy: PrunePolicy, after: Int64
+    ) async throws -> [(device: Int64, reason: PrunePolicy.Reason)]
+
+    /// Deletes those of the devices that still match, in one transaction. Returns the reason for each of these.
+    func prune(_ devices: [Int64], _ policy: PrunePolicy) async throws -> [PrunePolicy.Reason]
+
     /// Drops the deliveries of a run that has a summary, and returns their number. Returns `nil` if the run has no
     /// summary, or if a reader holds its deliveries.
     func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int?

@@ -65,8 +65,8 @@ package struct ManageDevices: Sendable {
             detail: "\(count.counted("device"))" + (target.map { " to \($0)" } ?? ""), now: now)
     }
 
-    /// Deletes one device on request. A device that recently got background pushes keeps an empty row, so that a new
-    /// registration does not reset its silent budget.
+    /// Deletes one device on request. A device whose pushes still count keeps a row without personal data, so that a
+    /// new registration does not reset its silent budget or its frequency caps.
     package func remove(_ device: Int64, by actor: Actor, now: Timestamp) async throws -> DeviceRemovalResult {
         // Reports that wait name the device, too. They go first, so that an error means that the device is still there.
         // A report that comes meanwhile is dropped when it is recorded.
@@ -119,7 +119,8 @@ package struct DeviceExport: Hashable, Sendable {
 /// The stable shape of the result of removing a device.
 package struct DeviceRemovalResult: Codable, Hashable, Sendable {
     package var device: Int64
-    /// `false` if the device's row is kept and pruned later. In both cases, nothing is sent to the device any more.
+    /// `false` if a row without personal data is kept until the device's pushes no longer count. In both cases, nothing
+    /// is sent to the device any more.
     package var deleted: Bool
 
     package init(device: Int64, deleted: Bool) {

@@ -6,8 +6,8 @@ import Sending
 import Store
 
 /// Keeps the store small. It folds outcomes by device older than the retention into their runs' summaries, deletes old
-/// reports of apps, and ends plans that no occurrence waits for. It works some time after the start, and then every
-/// night.
+/// reports of apps and the rows of removed devices, and ends plans that no occurrence waits for. It works some time
+/// after the start, and then every night.
 struct Maintenance: Sendable {
     /// The delay after the start, by uptime. A hardware clock that was far ahead at the start has been corrected by
     /// then.
@@ -20,7 +20,7 @@ struct Maintenance: Sendable {
         return Timetable(schedule)
     }()
 
-    let store: any ApprovePlans.PlanStore & StoreUpkeep & FeedbackLog
+    let store: any ApprovePlans.PlanStore & StoreUpkeep & FeedbackLog & DeviceRegistry
     let actor: Actor
     let retention: @Sendable () -> Configuration.Retention
     let approvals: @Sendable () -> ApprovalRules?
@@ -47,6 +47,7 @@ struct Maintenance: Sendable {
             }
             await foldOutcomes(time)
             await deleteReports(time)
+            await deleteRemovedDevices(time)
             await lapseApprovals(time)
             next = Self.night(after: time)
         }
@@ -85,6 +86,21 @@ struct Maintenance: Sendable {
         } catch {
             logger.error(
                 "could not delete the reports of apps that are past their retention; retrying next night",
+                metadata: .facts([.error: "\(error)"]))
+        }
+    }
+
+    private func deleteRemovedDevices(_ now: Timestamp) async {
+        do {
+            let counts = try await store.pruneRemovedDevices(now: now, by: actor)
+            guard counts.total > 0 else { return }
+            logger.notice(
+                "deleted the rows of removed devices whose pushes no longer count",
+                metadata: .facts([.devices: "\(counts.total)"]))
+        } catch is CancellationError {
+        } catch {
+            logger.error(
+                "could not delete the rows of removed devices; retrying next night",
                 metadata: .facts([.error: "\(error)"]))
         }
     }

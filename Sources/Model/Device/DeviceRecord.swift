@@ -42,6 +42,11 @@ package struct DeviceRecord: Hashable, Sendable {
     package enum Erasure: Hashable, Sendable {
         case userID, locale, timeZone, country, appVersion, osVersion, model, alertsAllowed, attributes
         case attribute(String)
+
+        /// Every erasure of a whole field.
+        package static let whole: [Erasure] = [
+            .userID, .locale, .timeZone, .country, .appVersion, .osVersion, .model, .alertsAllowed, .attributes,
+        ]
     }
 
     package init(token: DeviceToken, environment: PushEnvironment, topic: String) {

@@ -57,6 +57,7 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     case outcomes = "outcomes"
     /// Reports of apps.
     case reports = "reports"
+    case devices = "devices"
     /// Items of a feed.
     case items = "items"
     /// Files that changed.

@@ -79,7 +79,7 @@ struct DeviceDeletion {
         return try SilentLedger(db).hold(devices.sorted(), at: now)
     }
 
-    /// Removes the devices from their segments, and deletes their tags.
+    /// Removes the devices from their segments, and deletes their tags, old tokens, reports and secrets.
     func empty(_ devices: [Int64]) throws {
         try db.execute(
             """
@@ -88,7 +88,7 @@ struct DeviceDeletion {
             FROM (SELECT segment_id, count(*) FROM leaving GROUP BY segment_id) AS leavers
             WHERE segment.id = leavers.segment_id
             """, devices)
-        for table in ["tag", "feedback_event", "installation_secret"] {
+        for table in ["tag", "token_history", "feedback_event", "installation_secret"] {
             try db.execute(.once("DELETE FROM \(table) WHERE device_id = ANY ($1)"), devices)
         }
     }
@@ -97,7 +97,7 @@ struct DeviceDeletion {
     func delete(_ devices: [Int64]) throws {
         guard !devices.isEmpty else { return }
         try empty(devices)
-        for table in ["proven_token", "token_heard", "token_history", "silent_slot"] {
+        for table in ["proven_token", "token_heard", "silent_slot"] {
             try db.execute("DELETE FROM \(table) WHERE device_id = ANY ($1)", devices)
         }
         try db.execute("DELETE FROM device WHERE id = ANY ($1)", devices)

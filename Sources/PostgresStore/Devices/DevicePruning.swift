@@ -6,33 +6,14 @@ extension PostgresDatabase {
     /// The number of devices deleted per transaction.
     private static let pruneBatchRows = 2_000
 
-    package func pruneDevices(
-        goneBefore: Timestamp?, notSeenSince: Timestamp?, topic: String?, dryRun: Bool,
-        now: Timestamp,
-        by actor: Actor
-    ) async throws -> PruneCounts {
-        let policy = PrunePolicy(topic: topic, goneBefore: goneBefore, notSeenSince: notSeenSince, now: now)
-        var counts = PruneCounts()
-        var after: Int64 = 0
-        while true {
-            let start = after
-            let batch = try await read { db in
-                try DevicePruning(db, policy).candidates(after: start, limit: Self.pruneBatchRows)
-            }
-            guard let last = batch.last else { break }
-            after = last.device
-            try Task.checkCancellation()
-            let reasons =
-                dryRun
-                ? batch.map(\.reason)
-                : try await write(.quick) { db in try DevicePruning(db, policy).delete(batch.map(\.device)) }
-            for reason in reasons { counts.add(reason) }
-        }
-        if !dryRun, counts.total > 0 {
-            try await recordEvent(
-                kind: .devicesPruned, run: nil, actor: actor, detail: counts.summary, files: [:], now: now)
-        }
-        return counts
+    package func pruneCandidates(
+        _ policy: PrunePolicy, after: Int64
+    ) async throws -> [(device: Int64, reason: PrunePolicy.Reason)] {
+        try await read { db in try DevicePruning(db, policy).candidates(after: after, limit: Self.pruneBatchRows) }
+    }
+
+    package func prune(_ devices: [Int64], _ policy: PrunePolicy) async throws -> [PrunePolicy.Reason] {
+        try await write(.quick) { db in try DevicePruning(db, policy).delete(devices) }
     }
 
     package func removeDevice(_ id: Int64, now: Timestamp, by actor: Actor) async throws -> DeviceRemoval? {
@@ -70,7 +51,7 @@ extension PostgresDatabase {
             """
             UPDATE device SET
                 status = \(DeviceStatus.gone.code), status_reason = $2, status_at = greatest($3, registered_at),
-                user_id = NULL, attributes = NULL, badge = 0
+                \(StoredDevice.removedValues)
             WHERE id = $1
             """, device.id, StoredDevice.removedReason, now)
         return .emptied
@@ -121,7 +102,7 @@ struct DevicePruning {
         try db.rows(
             """
             SELECT
-                device.id, device.status = \(DeviceStatus.gone.code) AND coalesce(device.status_at < $2, false),
+                device.id, \(policy.goneCondition) AND coalesce(device.status_at < $2, false),
                 EXISTS (
                     SELECT 1 FROM silent_ledger
                     WHERE silent_ledger.device_id = device.id AND (settled_at IS NULL OR settled_at > $4)
@@ -129,7 +110,7 @@ struct DevicePruning {
             FROM device
             WHERE ($1::text IS NULL OR topic_id = (SELECT id FROM topic WHERE name = $1))
                 AND (
-                    device.status = \(DeviceStatus.gone.code) AND device.status_at < $2
+                    \(policy.goneCondition) AND device.status_at < $2
                     OR greatest(last_seen_at, registered_at) < $3
                 )
                 AND \(condition)

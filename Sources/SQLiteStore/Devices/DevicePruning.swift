@@ -1,35 +1,20 @@
 import GRDB
-package import Model
+import Model
+import RelationalStore
 package import Store
 
 extension SQLiteFileStore {
-    package func pruneDevices(
-        goneBefore: Timestamp?, notSeenSince: Timestamp?, topic: String?, dryRun: Bool,
-        now: Timestamp,
-        by actor: Actor
-    ) async throws -> PruneCounts {
-        let pruning = DevicePruning(
-            policy: PrunePolicy(topic: topic, goneBefore: goneBefore, notSeenSince: notSeenSince, now: now))
-        var counts = PruneCounts()
-        var after: Int64 = 0
-        while true {
-            let start = after
-            let batch = try await read { db in
-                try pruning.candidates(db, after: start, limit: StoreLimits.pruneBatchRows)
-            }
-            guard let last = batch.last else { break }
-            after = last.device
-            try Task.checkCancellation()
-            let reasons =
-                dryRun
-                ? batch.map(\.reason)
-                : try await write { db in try batch.compactMap { try pruning.delete($0.device, db) } }
-            for reason in reasons { counts.add(reason) }
+    package func pruneCandidates(
+        _ policy: PrunePolicy, after: Int64
+    ) async throws -> [(device: Int64, reason: PrunePolicy.Reason)] {
+        try await read { db in
+            try DevicePruning(policy: policy).candidates(db, after: after, limit: StoreLimits.pruneBatchRows)
         }
-        if !dryRun, counts.total > 0 {
-            try await recordEvent(kind: .devicesPruned, run: nil, actor: actor, detail: counts.summary, now: now)
-        }
-        return counts
+    }
+
+    package func prune(_ devices: [Int64], _ policy: PrunePolicy) async throws -> [PrunePolicy.Reason] {
+        let pruning = DevicePruning(policy: policy)
+        return try await write { db in try devices.compactMap { try pruning.delete($0, db) } }
     }
 }
 
@@ -93,7 +78,7 @@ struct DevicePruning {
             db,
             """
             SELECT
-                device.id, device.status = \(DeviceStatus.gone.code) AND coalesce(device.status_at < :gone_before, FALSE),
+                device.id, \(policy.goneCondition) AND coalesce(device.status_at < :gone_before, FALSE),
                 EXISTS (
                     SELECT 1 FROM silent_ledger
                     WHERE silent_ledger.device_id = device.id AND (settled_at IS NULL OR settled_at > :counting)
@@ -101,7 +86,7 @@ struct DevicePruning {
             FROM device
             WHERE (:topic IS NULL OR topic_id = (SELECT id FROM topic WHERE name = :topic))
                 AND (
-                    device.status = \(DeviceStatus.gone.code) AND device.status_at < :gone_before
+                    \(policy.goneCondition) AND device.status_at < :gone_before
                     OR max(
                         coalesce(last_seen_at, registered_at), coalesce(registered_at, last_seen_at)
                     ) < :not_seen_since

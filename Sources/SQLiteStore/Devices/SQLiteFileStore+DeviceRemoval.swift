@@ -1,5 +1,6 @@
 import GRDB
 package import Model
+import RelationalStore
 package import Store
 
 extension SQLiteFileStore {
@@ -34,7 +35,7 @@ extension SQLiteFileStore {
             sql: """
                 UPDATE device SET
                     status = \(DeviceStatus.gone.code), status_reason = :reason,
-                    status_at = max(:now, coalesce(registered_at, :now)), user_id = NULL, attributes = NULL, badge = 0
+                    status_at = max(:now, coalesce(registered_at, :now)), \(StoredDevice.removedValues)
                 WHERE id = :device
                 """, arguments: ["device": device, "reason": StoredDevice.removedReason, "now": now.milliseconds])
         return .emptied
@@ -47,6 +48,7 @@ extension SQLiteFileStore {
         """,
         "DELETE FROM segment_member WHERE device_id = :device",
         "DELETE FROM tag WHERE device_id = :device",
+        "DELETE FROM token_history WHERE device_id = :device",
         "DELETE FROM feedback_event WHERE device_id = :device",
         "DELETE FROM installation_secret WHERE device_id = :device",
     ]

@@ -90,9 +90,14 @@ package protocol DeviceRegistry: Sendable {
 
     /// Deletes a device at a person's request, with an event. Returns `nil` if there is no such device. The row of a
     /// device is kept while a push still counts, as in ``pruneDevices(goneBefore:notSeenSince:topic:dryRun:now:by:)``.
-    /// The row is then emptied and its status is gone. The deliveries of runs stay. Deliveries that still wait for the
+    /// Its status is then gone, and it keeps only its token, its installation id and its times, until
+    /// ``pruneRemovedDevices(now:by:)`` deletes it. The deliveries of runs stay. Deliveries that still wait for the
     /// device are suppressed when their turn comes.
     func removeDevice(_ id: Int64, now: Timestamp, by actor: Actor) async throws -> DeviceRemoval?
+
+    /// Deletes the rows of removed devices whose pushes no longer count, as
+    /// ``pruneDevices(goneBefore:notSeenSince:topic:dryRun:now:by:)`` does.
+    func pruneRemovedDevices(now: Timestamp, by actor: Actor) async throws -> PruneCounts
 
     /// Returns the texts that a template would print for a device; `nil` for a field that the device does not have, or
     /// if there is no such device.

@@ -9,13 +9,23 @@ package struct PrunePolicy: Hashable, Sendable {
     package let topic: String?
     package let goneBefore: Timestamp?
     package let notSeenSince: Timestamp?
+    /// Whether only devices that a person removed match ``goneBefore``.
+    package let isForRemoved: Bool
     package let now: Timestamp
 
-    package init(topic: String?, goneBefore: Timestamp?, notSeenSince: Timestamp?, now: Timestamp) {
+    package init(
+        topic: String?, goneBefore: Timestamp?, notSeenSince: Timestamp?, isForRemoved: Bool = false, now: Timestamp
+    ) {
         self.topic = topic
         self.goneBefore = goneBefore
         self.notSeenSince = notSeenSince
+        self.isForRemoved = isForRemoved
         self.now = now
+    }
+
+    /// The rule for the rows of removed devices, see ``DeviceRegistry/removeDevice(_:now:by:)``.
+    package static func removed(now: Timestamp) -> PrunePolicy {
+        PrunePolicy(topic: nil, goneBefore: now, notSeenSince: nil, isForRemoved: true, now: now)
     }
 
     /// A background push that ended after this moment still counts, whatever window the silent budget has.
@@ -46,6 +56,10 @@ extension PruneCounts {
 extension StoredDevice {
     /// The status reason of a device that a person removed.
     package static let removedReason = "Removed"
+
+    /// The columns of the table `device` that the row of a removed device loses. It keeps what recognizes the device
+    /// when it registers again, and `registered_at`, without which an old registration would look new.
+    package static let removedColumns = DeviceRecord.Erasure.whole.flatMap(\.columns) + ["attributes", "last_seen_at"]
 
     /// The name for the audit log, without the token.
     package var summary: String {

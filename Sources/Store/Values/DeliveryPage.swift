@@ -52,7 +52,7 @@ package struct DevicePage: Hashable, Sendable {
 /// The result of the removal of a device by a person.
 package enum DeviceRemoval: Hashable, Sendable {
     case deleted
-    /// Nothing more is sent to the device, and its tags, segments, user and attributes are gone. Its row stays until it
-    /// is pruned, so that a new registration does not reset its silent budget.
+    /// Nothing more is sent to the device, and all that described it is gone. Its row stays while its pushes count, so
+    /// that a new registration does not reset its silent budget or its frequency caps.
     case emptied
 }

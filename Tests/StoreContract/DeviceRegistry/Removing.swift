@@ -48,6 +48,51 @@ extension DeviceRegistryContract {
             #expect(try await store.removeDevice(1, now: lastDay, by: "amy") == .deleted)
             #expect(try await store.device(1) == nil)
         }
+        Promise("the row that a removed device keeps has no personal data, and goes once its pushes count no more") {
+            store in
+            let first = try record(1, installation: "one") {
+                ($0.userID, $0.locale, $0.timeZone, $0.country) = ("ray", "de", "Europe/Berlin", "DE")
+                ($0.appVersion, $0.osVersion, $0.model, $0.alertsAllowed) = ("1.2", "19.1", "iPhone17,1", false)
+                ($0.attributes, $0.tags, $0.lastSeenAt, $0.registeredAt) = (["plan": "gold"], ["beta"], noon, noon)
+            }
+            _ = try await store.importDevices([first, try record(3)], now: noon)
+            // A second token, so that there is an old one.
+            var second = try record(2, installation: "one")
+            second.registeredAt = noon + .seconds(1)
+            _ = try await store.importDevices([second], now: noon + .seconds(1))
+            #expect(try await store.history(ofDevice: 1)?.oldTokens.count == 1)
+            let run = try await store.startRun(
+                try definition("first", pushType: .background), now: noon + .seconds(2))
+            let sent = try await lease(store, run, Configuration.SilentBudget(), now: noon + .seconds(2))
+            _ = try await store.settle(run: run, sent.settlements(.accepted), now: noon + .seconds(2))
+            #expect(try await store.removeDevice(1, now: noon + .seconds(3), by: "amy") == .emptied)
+            var left = second
+            (left.locale, left.tags, left.attributes, left.badge) = (nil, [], nil, 0)
+            let row = try #require(try await store.device(1))
+            #expect(row.record == left && row.status == .gone, "\(row.record)")
+            #expect(try await store.history(ofDevice: 1)?.oldTokens.isEmpty == true)
+            let ended = noon + .seconds(2) + Configuration.SilentBudget.windowMax
+            let early = try await store.pruneRemovedDevices(now: ended - .seconds(1), by: "daemon")
+            #expect(early.kept == 1 && early.total == 0)
+            #expect(try await store.device(1) != nil)
+            #expect(try await store.pruneRemovedDevices(now: ended, by: "daemon").gone == 1)
+            #expect(try await store.device(1) == nil)
+            let events = try await store.events(EventFilter(kind: "devices_pruned"), before: nil, limit: 9).events
+            #expect(events.map(\.detail) == ["gone 1, not seen 0"] && events.map(\.actor.name) == ["daemon"])
+            #expect(try await store.verify(budgets: [:]).isSound)
+        }
+        Promise("only rows of devices that a person removed are deleted by themselves") { store in
+            _ = try await store.importDevices(try (1...2).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run, limit: 1)
+            var gone = lease.settlements(.rejected, status: 410, reason: "Unregistered")
+            gone[0].effect = .gone(since: noon)
+            _ = try await store.settleAndMark(run: run, gone, now: noon)
+            #expect(try await store.device(1)?.status == .gone)
+            let later = noon + .seconds(90 * 86_400)
+            #expect(try await store.pruneRemovedDevices(now: later, by: "daemon") == PruneCounts())
+            #expect(try await store.device(1) != nil)
+        }
         Promise("a budget of a week outlasts a removal on the next day") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let budget = Configuration.SilentBudget(limit: 1, window: Configuration.SilentBudget.windowMax)

@@ -61,8 +61,9 @@ struct DeviceOperations: Sendable {
         Operation(
             method: .delete, path: "/devices/{topic}/{installation}", id: "removeDevice", subject: "Devices",
             about:
-                "Removes a device. A device that got background pushes recently keeps an empty row for a day, so that "
-                + "registering it again does not reset its silent budget.",
+                "Removes a device. If its pushes still count for a silent budget or a frequency cap, it keeps a row with "
+                + "its token, its installation id and no other personal data, so that registering it again does not "
+                + "reset them. The daemon deletes that row in a night after they no longer count, at most 31 days later.",
             permission: .register, parameters: [Self.topic, Self.installation],
             answers: [.init(.ok, "What was removed.", .json(DeviceRemovalResult.self))],
             problems: [.notFound, .serviceUnavailable], handle: remove)
