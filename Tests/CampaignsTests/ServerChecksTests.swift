@@ -38,6 +38,10 @@ struct ServerChecksTests {
         ({ ($0.hasFsync, $0.hasFullPageWrites) = (false, false) }, "fsync and full_page_writes are off"),
         ({ $0.connectionsForUsers = 27 }, "allows 27 connections; 2 senders and some commands need 28"),
         ({ $0.seesAllSessions = false }, "GRANT pg_read_all_stats"),
+        (
+            { ($0.locksMax, $0.locksOfRuns) = (7_000, 3_505) },
+            "take 3,505 locks, one for each table and index of a run; the server has room for 7,000 in all"
+        ),
     ]
 
     @Test(arguments: faults.indices) func `each fault is one finding, which fails nothing`(index: Int) {

@@ -174,7 +174,7 @@ struct ServerChecks {
     let server: ServerObservation
     let senders: [SenderOnRecord]
 
-    var warnings: [Finding] { [transaction, visibility, autovacuum, safety, connections].compactMap(\.self) }
+    var warnings: [Finding] { [transaction, visibility, autovacuum, safety, connections, locks].compactMap(\.self) }
 
     private var transaction: Finding? {
         guard let oldest = server.oldestTransaction, oldest.age > Self.transactionMax else { return nil }
@@ -216,5 +216,14 @@ struct ServerChecks {
             .store,
             "the server allows \(server.connectionsForUsers) connections; \(count) senders and some commands need "
                 + "\(needed); raise max_connections there")
+    }
+
+    private var locks: Finding? {
+        guard server.locksOfRuns > server.locksMax / 2 else { return nil }
+        return .warning(
+            .store,
+            "pg_dump and queries over delivery_view take \(server.locksOfRuns.grouped) locks, one for each table and "
+                + "index of a run; the server has room for \(server.locksMax.grouped) in all; raise "
+                + "max_locks_per_transaction there, or shorten `retention: {outcomes}`")
     }
 }

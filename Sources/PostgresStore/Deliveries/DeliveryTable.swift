@@ -8,6 +8,9 @@ import RelationalStore
 /// Statements name the partition instead of the parent table, so that no plan has to include the partitions of other
 /// runs.
 struct DeliveryTable {
+    /// The number of relations of a run: its table and four indexes.
+    static let relations = 5
+
     let run: Int64
 
     var name: String { "delivery_\(run)" }

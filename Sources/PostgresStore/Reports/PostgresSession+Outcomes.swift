@@ -40,7 +40,7 @@ private struct DeviceRuns {
             let runs = try runs(before: before)
             guard let last = runs.last else { break }
             before = last.run
-            let found = try self.deliveries(of: runs)
+            let found = try db.keepingNoLocks { try self.deliveries(of: runs) }
             for run in runs {
                 if let delivery = found[run.run] {
                     if deliveries.count < had { deliveries.append(delivery) }

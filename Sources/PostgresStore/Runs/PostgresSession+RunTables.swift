@@ -61,6 +61,14 @@ extension PostgresSession {
 
     package func pruneCaps(at now: Timestamp) throws { try CapLedger(self).prune(at: now) }
 
+    package func keepingNoLocks<Value>(_ body: () throws -> Value) throws -> Value {
+        try run("SAVEPOINT reading")
+        let value = try body()
+        // The locks that were taken after a savepoint end with it. The snapshot stays the same.
+        try run("ROLLBACK TO SAVEPOINT reading; RELEASE SAVEPOINT reading")
+        return value
+    }
+
     package func settle(_ settlements: [Settlement], run: Int64, now: Timestamp) throws -> DeliveryCounts {
         var batch = SettlementBatch(self, run: run, now: now)
         return try batch.record(settlements)

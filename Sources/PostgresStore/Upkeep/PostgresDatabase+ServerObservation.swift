@@ -34,7 +34,12 @@ extension PostgresDatabase {
                 current_setting('superuser_reserved_connections')::bigint
                     + coalesce(current_setting('reserved_connections', true)::bigint, 0),
                 (SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database),
-                pg_database_size(current_database()), pg_has_role('pg_read_all_stats', 'USAGE')
+                pg_database_size(current_database()), pg_has_role('pg_read_all_stats', 'USAGE'),
+                current_setting('max_locks_per_transaction')::bigint * (
+                    current_setting('max_connections')::bigint
+                        + current_setting('max_prepared_transactions')::bigint
+                ),
+                (SELECT count(*) FROM run WHERE outcomes_pruned_at IS NULL)
             """
         ) { row in
             var server = ServerObservation()
@@ -46,6 +51,8 @@ extension PostgresDatabase {
             server.connections = try row.int(5)
             server.bytes = try row.int(6)
             server.seesAllSessions = try row.bool(7)
+            server.locksMax = try row.int(8)
+            server.locksOfRuns = try row.int(9) * DeliveryTable.relations
             return server
         }
         return facts ?? ServerObservation()

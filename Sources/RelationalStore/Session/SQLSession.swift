@@ -32,6 +32,12 @@ package protocol SQLSession: SendableMetatype {
     /// Blocks other writers of a table until the transaction ends; readers continue.
     func lock(table: String) throws
 
+    /// Runs `body`, which only reads, and gives back the locks on the tables that it read.
+    ///
+    /// On PostgreSQL a statement locks each table and each of its indexes until the transaction ends, and all sessions
+    /// share a limited number of such locks. Use this for a loop over the tables of runs.
+    func keepingNoLocks<Value>(_ body: () throws -> Value) throws -> Value
+
     /// Records an action and its actor, and returns the event's id. No other transaction can record an event until this
     /// one ends, so call it late.
     @discardableResult

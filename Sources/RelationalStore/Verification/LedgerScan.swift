@@ -61,7 +61,9 @@ extension CapLedgerCheck {
             // Skip a run whose outcomes are being pruned now.
             guard try db.hasDeliveries(of: run.id) else { continue }
             var last: Int64? = 0
-            while let after = last { last = try look(db, run.id, since: since, after: after) }
+            while let after = last {
+                last = try db.keepingNoLocks { try look(db, run.id, since: since, after: after) }
+            }
         }
     }
 
@@ -134,7 +136,7 @@ struct LedgerCover<Session: SQLSession> {
             // An entry that was deleted because of a shorter window is not missing.
             let window = [recorded?.shortestWindow, budgets[run.topic].window].compactMap(\.self).min() ?? .zero
             let isSure = recorded.map { $0[run.run] != nil } ?? true
-            try compare(db, run.run, since: latest - window, isSure: isSure)
+            try db.keepingNoLocks { try compare(db, run.run, since: latest - window, isSure: isSure) }
         }
     }
 

@@ -117,7 +117,9 @@ extension RelationalStore {
     private static func stageFaults(_ db: Session) throws -> Verification.Check {
         let runs = try RunRow.list(db, "WHERE outcomes_pruned_at IS NULL AND id IN (SELECT run_id FROM run_stage)")
             .readable
-        let faults = try runs.flatMap { try StageCheck.faults($0, RunStages(db, $0, actor: "verify")) }
+        let faults = try runs.flatMap { run in
+            try db.keepingNoLocks { try StageCheck.faults(run, RunStages(db, run, actor: "verify")) }
+        }
         return Verification.Check(StageCheck.name, StageCheck.promise, faults: faults, compared: runs.count)
     }
 

@@ -93,6 +93,8 @@ extension Database: SQLSession {
 
     package func pruneCaps(at now: Timestamp) throws { try CapLedger(self).prune(at: now) }
 
+    package func keepingNoLocks<Value>(_ body: () throws -> Value) throws -> Value { try body() }
+
     package func settle(_ settlements: [Settlement], run: Int64, now: Timestamp) throws -> DeliveryCounts {
         try SettlementBatch(self, run: run, now: now).record(settlements)
     }

@@ -202,6 +202,10 @@ package struct ServerObservation: Hashable, Sendable {
     package var connectionsForUsers = 0
     /// The maximum number of connections of a daemon.
     package var connectionsPerSender = 0
+    /// The number of locks on tables and indexes that all transactions together can hold at least.
+    package var locksMax = Int.max
+    /// The number of locks of a transaction that reads all tables of runs, such as that of `pg_dump`.
+    package var locksOfRuns = 0
     package var bytes = 0
     package var tables: [Table] = []
     package var hasAutovacuum = true
