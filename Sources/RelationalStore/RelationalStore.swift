@@ -34,9 +34,8 @@ package protocol RelationalStore: AllRoles {
     /// Deletes those of the devices that still match, in one transaction. Returns the reason for each of these.
     func prune(_ devices: [Int64], _ policy: PrunePolicy) async throws -> [PrunePolicy.Reason]
 
-    /// Drops the deliveries of a run that has a summary, and returns their number. Returns `nil` if the run has no
-    /// summary, or if a reader holds its deliveries.
-    func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int?
+    /// Drops the deliveries of a run that has a summary.
+    func dropOutcomes(of run: Int64, now: Timestamp) async throws -> OutcomeDrop
 
     /// Returns the engine's checks of its own structures and of the rules of its columns.
     func engineChecks(faultsMax: Int) async throws -> [Verification.Check]

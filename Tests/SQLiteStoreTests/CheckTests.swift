@@ -73,7 +73,7 @@ struct CheckTests {
                 try $0.execute(sql: "UPDATE run SET accepted = accepted + 1, audience = audience + 1")
             }
             let counts = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
-            #expect(counts.kept == 1 && counts.deliveries == 0)
+            #expect(counts.unbalanced == 1 && counts.inUse == 0 && counts.deliveries == 0)
             let problems = try await store.check(run).problems
             #expect(problems.count == 2 && problems.allSatisfy { $0.contains("the counts") })
             #expect(problems.contains { $0.hasPrefix("the timeline has") })

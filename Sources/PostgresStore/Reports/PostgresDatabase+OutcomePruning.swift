@@ -1,26 +1,28 @@
 package import Model
 import RelationalStore
-import Store
+package import Store
 
 extension PostgresDatabase {
     /// Drops the table with a run's outcomes in one transaction, which is fast for any number of them.
-    package func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int? {
+    package func dropOutcomes(of run: Int64, now: Timestamp) async throws -> OutcomeDrop {
         do {
             return try await write(.durable) { db in
-                let audience = try db.first(
+                let found = try db.first(
                     """
-                    UPDATE run SET outcomes_pruned_at = $2
-                    WHERE id = $1 AND requests IS NOT NULL AND outcomes_pruned_at IS NULL RETURNING audience
-                    """, run, now
-                ) { try $0.int(0) }
-                guard let audience else { return nil }
+                    SELECT requests IS NOT NULL, outcomes_pruned_at IS NULL, audience FROM run WHERE id = $1
+                    FOR NO KEY UPDATE
+                    """, run
+                ) { (isSummarized: try $0.bool(0), isWhole: try $0.bool(1), audience: try $0.int(2)) }
+                guard let found, found.isWhole else { return .droppedBefore }
+                guard found.isSummarized else { return .unbalanced }
+                try db.execute("UPDATE run SET outcomes_pruned_at = $2 WHERE id = $1", run, now)
                 // A cancelled run may have left some entries.
                 try FoundGone(db, run: run).forget()
                 try DeliveryTable(run: run).drop(db)
-                return audience
+                return .dropped(deliveries: found.audience)
             }
         } catch StoreError.busy {
-            return nil
+            return .inUse
         }
     }
 }

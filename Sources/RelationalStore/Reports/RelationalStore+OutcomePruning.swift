@@ -8,17 +8,12 @@ extension RelationalStore {
         var counts = OutcomePruneCounts()
         for (run, deliveries) in try await runsToPrune(finishedBefore: moment) {
             try Task.checkCancellation()
-            var pruned: Int? = deliveries
+            var drop = OutcomeDrop.dropped(deliveries: deliveries)
             if !dryRun {
                 try await summarizeOutcomes(run: run)
-                pruned = try await dropOutcomes(of: run, now: now)
+                drop = try await dropOutcomes(of: run, now: now)
             }
-            guard let pruned else {
-                counts.kept += 1
-                continue
-            }
-            counts.runs += deliveries > 0 ? 1 : 0
-            counts.deliveries += pruned
+            counts.add(drop, wasEmpty: deliveries == 0)
         }
         guard !dryRun else { return counts }
         try await transaction(.durableOnServer) { db in try db.pruneCaps(at: now) }
@@ -38,6 +33,19 @@ extension RelationalStore {
                 WHERE finished_at < $1 AND owner IS NULL AND \(Session.dialect.hasDeliveries) ORDER BY id
                 """, moment
             ) { (try $0.int64(0), try $0.int(1)) }
+        }
+    }
+}
+
+extension OutcomePruneCounts {
+    fileprivate mutating func add(_ drop: OutcomeDrop, wasEmpty: Bool) {
+        switch drop {
+        case .dropped(let dropped):
+            runs += wasEmpty ? 0 : 1
+            deliveries += dropped
+        case .unbalanced: unbalanced += 1
+        case .inUse: inUse += 1
+        case .droppedBefore: break
         }
     }
 }

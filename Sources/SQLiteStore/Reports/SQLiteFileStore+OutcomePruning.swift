@@ -1,10 +1,10 @@
 import GRDB
 package import Model
 import RelationalStore
-import Store
+package import Store
 
 extension SQLiteFileStore {
-    package func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int? {
+    package func dropOutcomes(of run: Int64, now: Timestamp) async throws -> OutcomeDrop {
         let isMarked = try await write { db in
             let marked = try db.execute(
                 """
@@ -15,7 +15,7 @@ extension SQLiteFileStore {
             try FoundGone(db, run: run).forget()
             return true
         }
-        return isMarked ? try await deleteOutcomes(run) : nil
+        return isMarked ? .dropped(deliveries: try await deleteOutcomes(run)) : .unbalanced
     }
 
     private func deleteOutcomes(_ run: Int64) async throws -> Int {

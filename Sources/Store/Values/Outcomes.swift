@@ -120,9 +120,25 @@ package struct OutcomePruneCounts: Hashable, Sendable {
     package var deliveries = 0
     /// The runs that are old enough, but whose counts do not balance. Their rows are needed to find out why, see
     /// ``OutcomeReader/check(_:)``.
-    package var kept = 0
+    package var unbalanced = 0
+    /// The runs that are old enough, but whose rows another transaction was reading. The next call deletes them.
+    package var inUse = 0
+
+    /// The runs that are old enough and keep their rows.
+    package var kept: Int { unbalanced + inUse }
 
     package init() {}
+}
+
+/// What became of the deliveries of a run that were to be dropped.
+package enum OutcomeDrop: Hashable, Sendable {
+    case dropped(deliveries: Int)
+    /// The run has no summary, because its counts do not balance.
+    case unbalanced
+    /// Another transaction reads them.
+    case inUse
+    /// Another call has dropped them.
+    case droppedBefore
 }
 
 /// How much of the store's file is in use.

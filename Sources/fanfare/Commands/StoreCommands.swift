@@ -164,11 +164,14 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
                 olderThan: age, isDryRun: false, by: session.actor, now: session.now)
         }
         if shrink { try await maintenance.shrink() }
-        if counts.kept > 0 {
-            let runs = counts.kept.counted("run keeps its outcomes", "runs keep their outcomes")
-            Console.note("\(runs): the counts do not balance; see `fanfare verify`")
-        }
+        Self.note(counts.unbalanced, "the counts do not balance; see `fanfare verify`")
+        Self.note(counts.inUse, "another program was reading them; the next prune deletes them")
         try show(counts, age, try await maintenance.size())
+    }
+
+    private static func note(_ kept: Int, _ reason: String) {
+        guard kept > 0 else { return }
+        Console.note("\(kept.counted("run keeps its outcomes", "runs keep their outcomes")): \(reason)")
     }
 
     private func age() throws -> Duration? {
