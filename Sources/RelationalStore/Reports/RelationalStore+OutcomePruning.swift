@@ -6,21 +6,28 @@ extension RelationalStore {
         finishedBefore moment: Timestamp, dryRun: Bool, now: Timestamp, by actor: Actor
     ) async throws -> OutcomePruneCounts {
         var counts = OutcomePruneCounts()
-        for (run, deliveries) in try await runsToPrune(finishedBefore: moment) {
-            try Task.checkCancellation()
-            var drop = OutcomeDrop.dropped(deliveries: deliveries)
-            if !dryRun {
-                try await summarizeOutcomes(run: run)
-                drop = try await dropOutcomes(of: run, now: now)
-            }
-            counts.add(drop, wasEmpty: deliveries == 0)
-        }
-        guard !dryRun else { return counts }
-        try await transaction(.durableOnServer) { db in try db.pruneCaps(at: now) }
-        if counts.runs > 0 {
-            let detail = "\(counts.deliveries) of \(counts.runs.counted("run"))"
+        func record(_ suffix: String = "") async throws {
+            guard !dryRun, counts.runs > 0 else { return }
+            let detail = "\(counts.deliveries) of \(counts.runs.counted("run"))\(suffix)"
             try await recordEvent(kind: .outcomesPruned, run: nil, actor: actor, detail: detail, files: [:], now: now)
         }
+        do {
+            for (run, deliveries) in try await runsToPrune(finishedBefore: moment) {
+                try Task.checkCancellation()
+                var drop = OutcomeDrop.dropped(deliveries: deliveries)
+                if !dryRun {
+                    try await summarizeOutcomes(run: run)
+                    drop = try await dropOutcomes(of: run, now: now)
+                }
+                counts.add(drop, wasEmpty: deliveries == 0)
+            }
+        } catch {
+            // What is deleted is on record, even if the rest is not.
+            try? await record("; interrupted")
+            throw error
+        }
+        if !dryRun { try await transaction(.durableOnServer) { db in try db.pruneCaps(at: now) } }
+        try await record()
         return counts
     }
 

@@ -81,7 +81,7 @@ package protocol DeviceRegistry: Sendable {
     /// meanwhile is kept, memory use is constant, and a repeated call continues an interrupted one. A device is kept
     /// while a push still counts for its budget or a frequency cap: otherwise a new registration would start with
     /// unused slots. Tags, memberships and old tokens go with the device; deliveries and reports stay. Unless it is a
-    /// dry run, an event records the actor and the counts.
+    /// dry run, an event records the actor and the counts, also of a call that is interrupted.
     func pruneDevices(
         goneBefore: Timestamp?, notSeenSince: Timestamp?, topic: String?, dryRun: Bool,
         now: Timestamp,
