@@ -53,4 +53,29 @@ struct InterruptedPruneTests {
             #expect(try await details(.outcomesPruned, store) == ["\(outcomes) of 1 run; interrupted"])
         }
     }
+
+    @Test func `a prune of pushes that no cap counts any more, in slices and after the event`() async throws {
+        try await withStore { store in
+            _ = try await StoreUpkeepContract.finishedRun(in: store)
+            try await store.pool.write { db in
+                try db.execute(
+                    sql: """
+                        WITH RECURSIVE number (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM number WHERE id < 7000)
+                        INSERT INTO cap_ledger (kind, id, latest, pushes) SELECT id % 2, id, 1, x'' FROM number
+                        """)
+            }
+            try await fail(store, on: "DELETE ON cap_ledger", when: "old.kind = 1 AND old.id > 6000")
+            await #expect(throws: (any Error).self) {
+                _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
+            }
+            #expect(try await details(.outcomesPruned, store).count == 1)
+            // The fourth transaction of 2,000 rows failed.
+            let left = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM cap_ledger") }
+            #expect(left == 1_000)
+            try await store.pool.write { try $0.execute(sql: "DROP TRIGGER failing") }
+            _ = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
+            let none = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM cap_ledger") }
+            #expect(none == 0)
+        }
+    }
 }

@@ -77,28 +77,6 @@ struct CapLedger {
             """, run, now + .milliseconds(1))
     }
 
-    /// Deletes rows that can no longer count. All their pushes are older than two of the longest windows, even if
-    /// the clock was changed. The ledger then proves nothing about that time.
-    func prune(at now: Timestamp) throws {
-        let past = RollingWindow(
-            limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: try db.moment(now),
-            after: try ClockRecord(db).latestSteps()
-        ).forgottenUpTo
-        // Skip a row that a lease has locked. The next call deletes it.
-        try db.execute(
-            """
-            WITH past AS MATERIALIZED (
-                SELECT kind, id FROM cap_ledger WHERE latest < $1 FOR UPDATE SKIP LOCKED
-            )
-            DELETE FROM cap_ledger USING past WHERE cap_ledger.kind = past.kind AND cap_ledger.id = past.id
-            """, past)
-        try db.execute(
-            """
-            UPDATE run SET capped_since = CASE WHEN finished_at < $1 THEN NULL ELSE $1 END
-            WHERE capped_since < $1 AND created_at < $1
-            """, past)
-    }
-
     /// Locks the rows, and first creates missing ones, so that there is something to lock. Creates a row again if
     /// upkeep has just deleted it. Returns the time by the clock after all rows are locked.
     func hold(_ keys: Set<CapKey>, into usage: inout CapUsage, at now: Timestamp) throws -> Timestamp {

@@ -59,8 +59,6 @@ extension PostgresSession {
         try FreezeBatch(self, run: run, now: now).insert(FrozenDeliveries(chosen))
     }
 
-    package func pruneCaps(at now: Timestamp) throws { try CapLedger(self).prune(at: now) }
-
     package func keepingNoLocks<Value>(_ body: () throws -> Value) throws -> Value {
         try run("SAVEPOINT reading")
         let value = try body()

@@ -26,8 +26,8 @@ extension RelationalStore {
             try? await record("; interrupted")
             throw error
         }
-        if !dryRun { try await transaction(.durableOnServer) { db in try db.pruneCaps(at: now) } }
         try await record()
+        if !dryRun { try await pruneCaps(at: now) }
         return counts
     }
 

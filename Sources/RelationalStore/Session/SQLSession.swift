@@ -80,9 +80,6 @@ package protocol SQLSession: SendableMetatype {
     /// Writes the one delivery of a test run.
     func freeze(_ chosen: ChosenDevice, run: Int64, now: Timestamp) throws
 
-    /// Deletes pushes that no cap counts any more.
-    func pruneCaps(at now: Timestamp) throws
-
     // Audiences.
 
     /// Returns a condition on `device` that needs no further brackets. The engines need different texts for good

@@ -72,21 +72,6 @@ struct CapLedger {
         try change.run()
     }
 
-    /// Deletes rows that can no longer count. They are older than two of the longest windows, even if the clock was
-    /// changed. The ledger then proves nothing about that time, so `capped_since` is moved forward.
-    func prune(at now: Timestamp) throws {
-        let past = RollingWindow(
-            limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: now,
-            after: try ClockRecord(db).latestSteps()
-        ).forgottenUpTo
-        try db.execute(sql: "DELETE FROM cap_ledger WHERE latest < :past", arguments: ["past": past.milliseconds])
-        try db.execute(
-            sql: """
-                UPDATE run SET capped_since = iif(finished_at < :past, NULL, :past)
-                WHERE capped_since < :past AND created_at < :past
-                """, arguments: ["past": past.milliseconds])
-    }
-
     /// Reads the rows of the keys. A row that is already in `usage` is not read again. A missing row has no pushes.
     func read(_ keys: [CapKey], into usage: inout CapUsage) throws {
         let rows = try CapUsageStatement(db)

@@ -91,8 +91,6 @@ extension Database: SQLSession {
         AudienceCompiler.sql(audience, &condition)
     }
 
-    package func pruneCaps(at now: Timestamp) throws { try CapLedger(self).prune(at: now) }
-
     package func keepingNoLocks<Value>(_ body: () throws -> Value) throws -> Value { try body() }
 
     package func settle(_ settlements: [Settlement], run: Int64, now: Timestamp) throws -> DeliveryCounts {
