@@ -1,4 +1,5 @@
 import Model
+import Store
 import Synchronization
 
 /// Writes what callers submit one by one, many submissions in a transaction. Callers within some milliseconds share the
@@ -65,6 +66,9 @@ package final class CommitQueue<Item: Sendable, Answer: Sendable>: Sendable {
         }
     }
 
+    /// The number of callers that are not in a transaction yet; for tests.
+    var waitingCount: Int { state.withLock { $0.waiting.count } }
+
     private func flush() async {
         while true {
             await gather()
@@ -88,10 +92,38 @@ package final class CommitQueue<Item: Sendable, Answer: Sendable>: Sendable {
 
     private func store(_ batch: [Waiting]) async {
         do {
-            let answers = try await write(batch.map(\.item))
-            for (waiting, answer) in zip(batch, answers) { waiting.continuation.resume(returning: answer) }
+            try await answer(batch)
+        } catch let error as StoreError where error.isBusy && batch.count > 1 {
+            await storeEach(of: batch, after: error)
         } catch {
             for waiting in batch { waiting.continuation.resume(throwing: error) }
         }
     }
+
+    private func answer(_ batch: [Waiting]) async throws {
+        let answers = try await write(batch.map(\.item))
+        for (waiting, answer) in zip(batch, answers) { waiting.continuation.resume(returning: answer) }
+    }
+
+    /// Writes the items of a batch one by one, because one of them may need what another transaction holds. The others
+    /// need not fail with it. If several are refused, the store itself is busy, and the rest is not tried.
+    private func storeEach(of batch: [Waiting], after error: StoreError) async {
+        var refused = 0
+        for waiting in batch {
+            do {
+                if refused == Self.refusedMax { throw error }
+                try await answer([waiting])
+            } catch {
+                refused = min(refused + 1, Self.refusedMax)
+                waiting.continuation.resume(throwing: error)
+            }
+        }
+    }
+
+    /// The number of busy items after which the rest of a batch is not tried.
+    private static var refusedMax: Int { 3 }
+}
+
+extension StoreError {
+    fileprivate var isBusy: Bool { if case .busy = self { true } else { false } }
 }

@@ -3,6 +3,7 @@ import Model
 import SQLiteStore
 import SendingScene
 import Store
+import Synchronization
 import Testing
 
 @testable import Campaigns
@@ -35,6 +36,29 @@ struct CommitQueueTests {
         #expect(try await store.deviceCounts().map(\.count) == [40])
     }
 
+    @Test(arguments: [[7], Array(0..<10)]) func `an item that finds the store busy fails alone`(busy: [Int])
+        async throws
+    {
+        let gate = AsyncStream.makeStream(of: Void.self)
+        let opened = Gate(gate.stream)
+        let asked = Mutex(0)
+        let queue = CommitQueue<Int, Int>(
+            "numbers", gather: { await opened.wait() },
+            write: { numbers in
+                asked.withLock { $0 += 1 }
+                if numbers.contains(where: busy.contains) { throw StoreError.busy(path: "store") }
+                return numbers
+            })
+        let answered = await withTaskGroup(of: Int?.self) { group in
+            for number in 0..<10 { group.addTask { try? await queue.submit(number) } }
+            // All of them are to be in one batch.
+            while queue.waitingCount < 10 { await Task.yield() }
+            gate.continuation.finish()
+            return await group.reduce(into: [Int]()) { if let number = $1 { $0.append(number) } }
+        }
+        #expect(answered.sorted() == (0..<10).filter { !busy.contains($0) })
+        #expect(asked.withLock { $0 } == (busy.count == 1 ? 11 : 4))
+    }
 }
 
 /// Opens once, for whoever waits now or later.

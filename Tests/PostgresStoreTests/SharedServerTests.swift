@@ -181,6 +181,62 @@ struct SharedServerTests {
         }
     }
 
+    @Test func `imports that wait for each other hold back no registration of another app`() async throws {
+        try await withStore { store in
+            let gate = DispatchSemaphore(value: 0)
+            let (held, holds) = AsyncStream.makeStream(of: Void.self)
+            async let holding: Void = store.write(.quick) { db in
+                try db.standStill()
+                _ = try db.first("SELECT 1 FROM topic FOR UPDATE") { try $0.int(0) }
+                holds.finish()
+                _ = gate.wait(timeout: .now() + 240)
+            }
+            for await _ in held {}
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 2..<2 + PostgresDatabase.bulkWritersMax {
+                    group.addTask { _ = try await store.importDevices([try record(number)], now: noon) }
+                }
+                try await Self.untilWaiting(PostgresDatabase.bulkWritersMax, store)
+                let registered = try await store.registerDevices(
+                    [try record(9, topic: "com.example.other")], reading: true, now: noon)
+                #expect(registered.map(\.effect) == [.inserted])
+                gate.signal()
+                try await group.waitForAll()
+            }
+            try await holding
+        }
+    }
+
+    @Test func `a merge that waits for an import of a segment does not keep its topic from other registrations`()
+        async throws
+    {
+        try await withStore { store in
+            _ = try await store.importDevices([try record(2)], now: noon)
+            let gate = DispatchSemaphore(value: 0)
+            let (held, holds) = AsyncStream.makeStream(of: Void.self)
+            async let holding: Void = store.write(.quick) { db in
+                try db.standStill()
+                try db.run("LOCK TABLE segment IN ROW EXCLUSIVE MODE")
+                holds.finish()
+                _ = gate.wait(timeout: .now() + 240)
+            }
+            for await _ in held {}
+            // The token of the second device at the installation of the first.
+            let merging = try record(2, installation: "install-1")
+            await #expect(throws: StoreError.busy(path: store.path)) {
+                _ = try await store.registerDevices([merging], reading: true, now: noon)
+            }
+            // An import tries again, and lets others go first.
+            async let imported = store.importDevices([merging], now: noon)
+            try await Self.untilWaiting(1, store)
+            let registered = try await store.registerDevices([try record(3)], reading: true, now: noon)
+            #expect(registered.map(\.effect) == [.inserted])
+            gate.signal()
+            #expect(try await imported.merged == 1)
+            try await holding
+        }
+    }
+
     private static func staged(_ run: Int64) -> LeaseRequest {
         var request = LeaseRequest(run: run, environment: .production, limit: 1000, now: noon, owner: sender)
         request.stages = 2

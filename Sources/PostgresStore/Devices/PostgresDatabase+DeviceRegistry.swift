@@ -5,7 +5,24 @@ package import Store
 extension PostgresDatabase {
     /// The transaction of an import. It has a long limit, because a batch may be large, and may wait for another
     /// import of the same topic.
-    private static let importing = PostgresTransaction.quick.within(.seconds(600))
+    private static let importing = PostgresTransaction.quick.within(importTimeMax)
+    private static let importTimeMax: Duration = .seconds(600)
+    private static let busyWait: Duration = .seconds(1)
+
+    /// Writes a batch of an import. A merge in it may find the segments locked. Then the batch lets other registrations
+    /// of its topics go first, and starts again.
+    private func importBatch<Value: Sendable>(
+        _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        let end = ContinuousClock.now + Self.importTimeMax
+        while true {
+            do {
+                return try await write(Self.importing, body)
+            } catch StoreError.busy where ContinuousClock.now < end {
+                try await Task.sleep(for: Self.busyWait)
+            }
+        }
+    }
 
     package func importDevices(
         _ records: [DeviceRecord], now: Timestamp, dryRun: Bool
@@ -18,7 +35,7 @@ extension PostgresDatabase {
             try registration.flush()
             return counts
         }
-        return try await dryRun ? read(register) : write(Self.importing, register)
+        return try await dryRun ? read(register) : importBatch(register)
     }
 
     package func deviceImport() async throws -> any DeviceImport { BatchImport(store: self) }
@@ -27,7 +44,7 @@ extension PostgresDatabase {
         _ records: [DeviceRecord], reading: Bool, now: Timestamp
     ) async throws -> [RegisteredDevice] {
         let records = Self.stored(records)
-        return try await write(Self.importing) { db in
+        @Sendable func register(_ db: PostgresSession) throws -> [RegisteredDevice] {
             var registration = try DeviceRegistration(db, records, now: now)
             var registered: [(place: Int, answer: RegisteredDevice)] = []
             registered.reserveCapacity(records.count)
@@ -45,6 +62,8 @@ extension PostgresDatabase {
                 return answer
             }
         }
+        // Requests of single devices must not wait behind the imports of files and segments.
+        return try await reading ? write(.quick, register) : importBatch(register)
     }
 
     private static func stored(_ records: [DeviceRecord]) -> [DeviceRecord] {
