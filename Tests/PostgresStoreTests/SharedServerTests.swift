@@ -207,6 +207,35 @@ struct SharedServerTests {
         }
     }
 
+    @Test func `a signature outlives a lapse that waits for it`() async throws {
+        try await withStore { store in
+            let asked = try await store.requestApproval(
+                ApprovalRequest(
+                    definition: try definition(), occurrence: "", plan: "p1-d1", digest: "d1", reach: 100, needs: 1,
+                    authors: ["os:carl"], askedBy: "os:carl", askedAt: noon), isAnew: false, by: "carl")
+            let gate = DispatchSemaphore(value: 0)
+            let (held, holds) = AsyncStream.makeStream(of: Void.self)
+            let signature = ApprovalSignature(
+                identity: "os:anna", name: "anna", signedAt: noon + .seconds(90), reach: 100, isRejection: false,
+                reason: nil)
+            async let signing = store.sign(asked.request.id, signature, by: "anna", now: noon + .seconds(90)) {
+                record in
+                if record.signatures.isEmpty {
+                    holds.finish()
+                    _ = gate.wait(timeout: .now() + 9)
+                }
+                return !record.signatures.isEmpty
+            }
+            for await _ in held {}
+            async let lapsing: Void = store.lapseApprovals(before: noon + .seconds(60))
+            try await Self.untilWaiting(1, store)
+            gate.signal()
+            _ = try await signing
+            try await lapsing
+            #expect(try await store.approvals(in: nil, limit: 9).map(\.request.state) == [.open])
+        }
+    }
+
     @Test func `a merge that waits for an import of a segment does not keep its topic from other registrations`()
         async throws
     {

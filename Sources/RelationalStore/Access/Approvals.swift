@@ -105,17 +105,22 @@ extension RelationalStore {
     }
 
     package func lapseApprovals(before moment: Timestamp) async throws {
+        let open = ApprovalRequest.State.open.rawValue
         try await transaction(.quick) { db in
+            // Wait for signatures that are being written. A later statement sees them; one that waits itself does not.
+            let ids = try db.all(
+                "SELECT id FROM approval WHERE state = $1 ORDER BY id\(Session.dialect.lock)", open
+            ) { try $0.int64(0) }
             try db.execute(
                 """
                 UPDATE approval SET state = $2
-                WHERE state = $3 AND CASE
+                WHERE id \(Session.dialect.isAny(4)) AND state = $3 AND CASE
                     WHEN occurrence = '' THEN asked_at < $1 AND NOT EXISTS (
                         SELECT 1 FROM approval_signature WHERE approval_id = approval.id AND signed_at >= $1)
                     ELSE EXISTS (
                         SELECT 1 FROM run WHERE run.campaign = approval.campaign AND run.occurrence = approval.occurrence)
                     END
-                """, moment, ApprovalRequest.State.lapsed.rawValue, ApprovalRequest.State.open.rawValue)
+                """, moment, ApprovalRequest.State.lapsed.rawValue, open, ids)
         }
     }
 
@@ -185,6 +190,10 @@ package struct ApprovalRows<Session: SQLSession> {
             Self.latestClauses + Session.dialect.lock, request.campaign, request.occurrence, request.digest
         ).first.map(record)
     }
+
+    /// Locks the latest request of a plan until the transaction ends. Call it before an event is recorded, as every
+    /// transaction about a request does.
+    package func hold(_ request: ApprovalRequest) throws { _ = try latest(request) }
 
     func request(_ request: ApprovalRequest, isAnew: Bool, by actor: Actor) throws -> ApprovalRecord {
         if let known = try latest(request) {

@@ -23,6 +23,7 @@ extension RelationalStore {
     ) async throws -> (run: Run, isNew: Bool) {
         let (text, path) = (try RunDefinitionText(definition), path)
         return try await transaction(.durable) { db in
+            try ApprovalRows(db).hold(demand.request)
             let creation = RunCreation(db, now: now, actor: actor)
             let made = try creation.insert(
                 definition.campaign, text, occurrence: occurrence, isTest: false, notes: notes, files: files)
