@@ -253,6 +253,15 @@ struct MoveTests {
                 try await move(old, new) { if $0.rows > 0 { withUnsafeCurrentTask { $0?.cancel() } } }
             }
             await #expect(throws: StoreError.self) { _ = try await user.importDevices([try record(900)], now: noon) }
+            // Reports that a daemon sets aside must not stay behind, either.
+            for change in [
+                "INSERT INTO waiting_feedback (received_at, events, packed) VALUES (1, 1, '')",
+                "INSERT INTO waiting_merge (gone, kept) VALUES (1, 2)",
+            ] {
+                await #expect(throws: StoreError.self, "\(change)") {
+                    try await user.write(.quick) { db in _ = try db.execute(.once(change)) }
+                }
+            }
             try await MoveStore.giveUp(old) { _ in false }
             _ = try await user.importDevices([try record(900)], now: noon)
             // What was begun there is of no use any more.

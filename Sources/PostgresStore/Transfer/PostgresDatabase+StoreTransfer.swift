@@ -222,7 +222,7 @@ private struct MoveFence {
     private static let lockTimeout = "SET LOCAL lock_timeout = '10s'"
     private static let tables =
         TransferTable.all.filter { $0 != .delivery }.map(\.name)
-        + ["lease", "run_sender", "daemon", "chunk", "sender", "endpoint_hold"]
+        + ["lease", "run_sender", "daemon", "chunk", "sender", "endpoint_hold", "waiting_feedback", "waiting_merge"]
 
     private let db: PostgresSession
 
