@@ -24,7 +24,7 @@ package struct AdministratorSQL {
     static let tooManyState = "FF003"
 
     /// The tables with credentials, or with hashes of credentials, which a reader could misuse.
-    static let secrets = ["access_token", "provider_token", "web_session"]
+    static let secrets = ["access_token", "installation_secret", "provider_token", "web_session"]
 
     private let owner, reader, schema: String
     private static let analyst = "fanfare_analyst"
