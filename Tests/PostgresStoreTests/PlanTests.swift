@@ -31,17 +31,23 @@ struct PlanTests {
         try plans.expect(Self.golden)
     }
 
+    private struct Unstarted: Error {}
+
     /// The scans of the statements that the store's writing connections keep. Each connection has prepared others.
     private static func scans(_ store: PostgresDatabase) async throws -> [(statement: String, scans: [String])] {
         let started = DispatchGroup()
-        for _ in 0..<PostgresDatabase.writersMax { started.enter() }
+        // The limit of a transaction decides which connections it uses.
+        let transactions =
+            Array(repeating: PostgresTransaction.quick, count: PostgresDatabase.writersMax)
+            + Array(repeating: .quick.within(.seconds(120)), count: PostgresDatabase.bulkWritersMax)
+        for _ in transactions { started.enter() }
         return try await withThrowingTaskGroup(of: [(statement: String, scans: [String])].self) { group in
-            for _ in 0..<PostgresDatabase.writersMax {
+            for transaction in transactions {
                 group.addTask {
-                    try await store.write(.quick.within(.seconds(120))) { db in
+                    try await store.write(transaction) { db in
                         started.leave()
                         // Until each connection has one of these transactions.
-                        try #require(started.wait(timeout: .now() + 60) == .success)
+                        guard started.wait(timeout: .now() + 50) == .success else { throw Unstarted() }
                         return try scans(db)
                     }
                 }
