@@ -94,7 +94,7 @@ import Testing
         #expect(transport.seen.count == 3)
     }
 
-    /// A sender that was suspended, or whose store was unavailable: by the machine's clock, and by the processor's
+    /// A sender that was suspended, or whose store was unavailable: by the machine's clocks, and by the processor's
     /// counter alone, as after the pause of a virtual machine.
     @Test(arguments: [false, true]) func `is late for its own sender that was away too long`(
         _ isPausedMachine: Bool
@@ -140,8 +140,8 @@ import Testing
     /// Executes the run, and lets much time pass between two heartbeats.
     ///
     /// - Parameters:
-    ///   - isPausedMachine: only the processor's counter shows the time.
-    ///   - isStopped: stops the sender after its next heartbeat.
+    ///   - isPausedMachine: only the processor's counter shows the time, and no clock of the machine does.
+    ///   - isStopped: stops the sender after a heartbeat.
     private func away(
         _ scene: PipelineScene, _ run: Run, for time: Duration, _ isPausedMachine: Bool = false,
         isStopped: Bool = false, meanwhile: @escaping @Sendable () async throws -> Void = {}
@@ -164,12 +164,19 @@ import Testing
         await manual.sleeper(atLeast: .seconds(50))
         passed.withLock { $0 = time }
         // Only the wall clock: a sleep of the lane would end with that of the heartbeat.
-        manual.setWall(by: time)
+        if !isPausedMachine { manual.setWall(by: time) }
         try await meanwhile()
-        await manual.sleeper(of: .seconds(1))
-        manual.advance(by: .seconds(1))
-        while try await scene.store.run(run.id)?.heartbeatAt != manual.now { await Task.yield() }
-        if isStopped { control.withLock { $0 }?.stop(.stopRequested) }
-        return try await end
+        // What is leased, and waits for its pace, is released first. That takes some heartbeats.
+        async let driving: Void = manual.runBySeconds()
+        if isStopped {
+            while try await scene.store.run(run.id)?.heartbeatAt ?? run.createdAt < run.createdAt + time {
+                await Task.yield()
+            }
+            control.withLock { $0 }?.stop(.stopRequested)
+        }
+        let result = try await end
+        manual.release()
+        await driving
+        return result
     }
 }

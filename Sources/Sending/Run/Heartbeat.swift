@@ -11,6 +11,11 @@ import Store
 /// does.
 struct Heartbeat: Sendable {
     static let interval = SenderTrust.beatEvery
+    /// A gap between two heartbeats below which the run is not claimed again, whatever its `late_by_max`: slow
+    /// heartbeats, and short outages of the store.
+    private static let gapMin: Duration = .seconds(30)
+    /// The number of heartbeats that a claim after a gap waits for responses from before the gap.
+    private static let patience = 5
 
     let store: any SendingStore
     let run: Int64
@@ -138,14 +143,22 @@ struct Heartbeat: Sendable {
     /// lead claims the run again, so that ``LatePolicy`` decides, and the heartbeat then finds the state that the claim
     /// set. A participant leaves, and takes part again if the run still has a lead.
     ///
-    /// - Returns: `false` if the wall clock is not confirmed yet. Nothing is sent until it is.
-    private func claimAgain() async throws -> Bool {
+    /// - Parameter gap: the gap, and the number of heartbeats since it ended.
+    /// - Returns: `false` if the claim is still to come. Nothing is sent until it is done.
+    private func claimAgain(after gap: (length: Duration, beats: Int), confirmed: Timestamp) async throws -> Bool {
         guard takeoverHook != nil else {
             control.stop(.leadGone)
             return true
         }
+        // Responses from before the gap are recorded first, since they may complete the run.
+        if control.progress.inFlight > 0, gap.beats < Self.patience {
+            control.trust.gate.recall()
+            return false
+        }
+        // The wall clock may lack the gap, as that of a paused virtual machine does until it is set.
+        let now = max(clock.now(), confirmed + gap.length)
         do {
-            if case .unconfirmed = try await store.claim(run, by: Actor(owner), now: clock.now()) { return false }
+            if case .unconfirmed = try await store.claim(run, by: Actor(owner), now: now) { return false }
         } catch StoreError.runIsOver {
             // The run was cancelled meanwhile, as the heartbeat finds.
         }
@@ -159,7 +172,8 @@ struct Heartbeat: Sendable {
         var shut = ShutGate()
         var last: Duration?
         // The run was claimed a moment ago.
-        var confirmedAt = clock.moment()
+        var confirmed = (at: clock.moment(), wall: clock.now())
+        var beatsSinceGap = 0
         while !Task.isCancelled {
             if await watch.look() { control.progress.changed.raise() }
             await pause(last)
@@ -174,20 +188,27 @@ struct Heartbeat: Sendable {
                 // Other processes now treat the run as abandoned.
                 return control.fail(error)
             }
-            let began = clock.moment()
+            let began = (at: clock.moment(), wall: clock.now())
             do {
-                if began.time(since: confirmedAt) > lateByMax, try await !claimAgain() { continue }
+                let gap = began.at.time(since: confirmed.at)
+                if gap > max(lateByMax, Self.gapMin) {
+                    guard try await claimAgain(after: (gap, beatsSinceGap), confirmed: confirmed.wall) else {
+                        beatsSinceGap += 1
+                        continue
+                    }
+                    beatsSinceGap = 0
+                }
                 async let asked = store.stops()
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
                 // Check the stops before the trust window is renewed, so that a stop also holds back deliveries that
                 // are already leased.
                 let order = try await asked.order(run: run, campaign: campaign)
-                confirmedAt = began
+                confirmed = began
                 judge(beatOf: clock.uptime() - sentAt)
                 if let order {
                     control.stop(.stopped(order))
                 } else if state == .running {
-                    let isOpen = control.renewTrust(from: began)
+                    let isOpen = control.renewTrust(from: began.at)
                     tell(of: shut.isTold(isOpen: isOpen, at: clock.uptime()))
                 } else {
                     control.stop(.stateChanged(state))
