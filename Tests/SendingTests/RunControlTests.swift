@@ -94,6 +94,17 @@ import Testing
         #expect(mayStart(control) && control.storeBackoff.wait == nil)
     }
 
+    @Test func `goes on to say that no lease is taken, whatever heartbeats are`() throws {
+        let control = control()
+        let wait = StoreWait(since: clock.now, reason: .diskFull)
+        control.storeBackoff.leaseRefused(.diskFull(path: "/s"), at: clock.now)
+        #expect(!mayStart(control) && control.storeBackoff.wait == wait)
+        control.renewTrust(from: .now())
+        #expect(mayStart(control) && control.storeBackoff.wait == wait)
+        control.storeBackoff.leaseTaken()
+        #expect(control.storeBackoff.wait == nil)
+    }
+
     @Test func `says so where other processes can read it`() throws {
         let folder = try TemporaryDirectory()
         let senders = SenderFolder(besideStore: folder.file("s.sqlite"), command: "run", now: { [clock] in clock.now })

@@ -270,7 +270,9 @@ package struct LeftRun: Hashable, Sendable {
     package var summary: String {
         let counted = leased.counted("delivery still counts", "deliveries still count")
         let rest = leased > 0 ? "\(counted) as in flight" : "nothing was in flight"
-        let what = owner.map { "was abandoned by \(ProcessName.shown($0)), which has exited: \(rest)" }
+        let what = owner.map {
+            "was abandoned by \(ProcessName.shown($0)), which has exited or no longer responds: \(rest)"
+        }
         return "run \(run) \(what ?? "was cancelled, but its remaining deliveries still count as pending"); "
             + "the next command that sends, pauses, resumes or cancels a run recovers the run; this command only reads"
     }

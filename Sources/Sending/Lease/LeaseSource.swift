@@ -87,7 +87,7 @@ final class LeaseSource: Sendable {
                 }
                 guard control.beginLease(in: template.environment) else { return .exhausted }
                 let lease = try await lease(limit: limit)
-                control.storeBackoff.storeIsBack()
+                control.storeBackoff.leaseTaken()
                 control.progress.tookLease(lease.deliveries.count)
                 if lease.moved > 0 { control.progress.grew(audience: 0) }
                 if !lease.deliveries.isEmpty { return .lease(lease) }
@@ -124,7 +124,7 @@ final class LeaseSource: Sendable {
                 control.progress.changed.raise()
                 return .nothing(seen: seen, until: nil)
             } catch let error as StoreError where error.isPassing {
-                control.storeBackoff.storeRefused(error, at: now)
+                control.storeBackoff.leaseRefused(error, at: now)
                 return .nothing(seen: control.progress.changed.version, until: now + Self.storePause)
             } catch {
                 control.fail(error)

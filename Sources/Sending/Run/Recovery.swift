@@ -20,7 +20,7 @@ package struct RecoveryCounts: Hashable, Sendable {
 
     package init() {}
 
-    /// The counts as a phrase for a person, after "which has exited: ".
+    /// The counts as a phrase for a person, after "which has exited or no longer responds: ".
     package var summary: String {
         var parts: [String] = []
         if notStarted > 0 { parts.append("\(notStarted.counted("delivery was", "deliveries were")) not started") }

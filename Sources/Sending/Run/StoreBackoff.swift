@@ -15,6 +15,8 @@ package final class StoreBackoff: Sendable {
         /// The number of callers that wait for the store to take an outcome.
         var waiting = 0
         var wait: StoreWait?
+        /// Whether the store took no lease. It may still take heartbeats, as with a full disk.
+        var isLeaseRefused = false
         /// When a wait for the store first found the stop, by ``WallClock/uptime``.
         var stopSeenAt: Duration?
     }
@@ -75,10 +77,22 @@ package final class StoreBackoff: Sendable {
         trust.lapse()
     }
 
+    /// Does the same as ``storeRefused(_:at:)``, and keeps the wait on record until a lease is taken.
+    func leaseRefused(_ error: StoreError, at now: Timestamp) {
+        state.withLock { $0.isLeaseRefused = true }
+        storeRefused(error, at: now)
+    }
+
+    func leaseTaken() {
+        state.withLock { $0.isLeaseRefused = false }
+        storeIsBack()
+    }
+
     /// Records that the store is available again. Returns `false` if other callers still wait for the store.
     @discardableResult func storeIsBack() -> Bool {
         let (isBack, hasWaited) = state.withLock { state in
             guard state.waiting == 0 else { return (false, false) }
+            guard !state.isLeaseRefused else { return (true, false) }
             defer { state.wait = nil }
             return (true, state.wait != nil)
         }

@@ -76,6 +76,8 @@ package struct StoreWait: Hashable, Sendable {
         case diskFull = "disk_full"
         /// The disk fails, or its quota is used up.
         case failing
+        /// The server of the store does not respond.
+        case away
     }
 
     package var since: Timestamp
@@ -93,6 +95,7 @@ package struct StoreWait: Hashable, Sendable {
             switch error {
             case .diskFull, .journalFull: .diskFull
             case .inputOutput, .readOnlyFileSystem: .failing
+            case .unreachable, .outcomeUnknown: .away
             default: .locked
             }
     }
