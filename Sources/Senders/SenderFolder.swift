@@ -282,7 +282,7 @@ extension SenderFolder {
         }
     }
 
-    private func write(_ data: Data, to path: String) throws {
+    func write(_ data: Data, to path: String) throws {
         let file = locks.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW)
         guard file >= 0 else { throw LockFile.failure(-file, lockPath) }
         defer { close(file) }
@@ -394,6 +394,7 @@ extension StoreWait.Reason {
         case .locked: 1
         case .diskFull: 2
         case .failing: 3
+        case .away: 4
         }
     }
 }

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Foundation
 import TestSupport
 import Testing
@@ -162,8 +163,10 @@ struct `A store on PostgreSQL` {
             try place.importDevices()
             #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
             let state = place.folder.file("state/fanfare")
-            let names = try FileManager.default.contentsOfDirectory(atPath: state)
-            #expect(names.count == 1 && names.first?.wholeMatch(of: /senders-[0-9a-f]{8}/) != nil, "\(names)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: state).sorted()
+            // And which store the folder belongs to.
+            #expect(names.count == 2 && names.last?.wholeMatch(of: /store-[0-9a-f]{16}/) != nil, "\(names)")
+            #expect(names.first?.wholeMatch(of: /senders-[0-9a-f]{8}/) != nil, "\(names)")
             for path in [place.folder.file("state"), state, "\(state)/\(names.first ?? "")"] {
                 let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
                 #expect(mode == 0o700, "\(path)")
@@ -174,6 +177,33 @@ struct `A store on PostgreSQL` {
                 environment: ["STATE_DIRECTORY": place.folder.file("service") + ":/nowhere"])
             #expect(served.status == 0, "\(served.errors)")
             #expect(FileManager.default.fileExists(atPath: place.folder.file("service/\(names.first ?? "")/lock")))
+        }
+    }
+
+    @Test func `is not asked by a stop, also where this machine has sent from another one`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        try await OwnThread.run {
+            let role = "sender_of_\(database)"
+            try cluster.sql("CREATE ROLE \(role) LOGIN")
+            try cluster.sql("ALTER DATABASE \(database) OWNER TO \(role)")
+            let place = try Installation.slow(store: cluster.url(database, user: role))
+            let run = try place.startSlowRun()
+            let state = URL(fileURLWithPath: place.folder.file("state/fanfare"))
+            let files = FileManager.default
+            try files.createDirectory(at: state.appending(path: "senders-00000001"), withIntermediateDirectories: false)
+            let names = try files.contentsOfDirectory(atPath: state.path)
+            let note = state.appending(path: try #require(names.first { $0.hasPrefix("store-") }))
+            try cluster.sql("ALTER ROLE \(role) NOLOGIN")
+            let aside = state.appending(path: "aside")
+            try files.moveItem(at: note, to: aside)
+            let unknown = try place.fanfare("stop", "--all")
+            #expect(unknown.status == 78 && unknown.errors.contains("NOTHING IS STOPPED"), "\(unknown.errors)")
+            try files.moveItem(at: aside, to: note)
+            let stopped = try place.fanfare("stop", "--all")
+            #expect(stopped.status == 0, "\(stopped.errors)")
+            #expect(try run.finish().status == 76)
+            #expect(place.simulator.counts().accepted < Installation.slowDevices)
         }
     }
 

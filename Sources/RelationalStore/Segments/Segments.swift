@@ -10,7 +10,7 @@ extension RelationalStore {
         let count = try await snapshot(.expensive) { db in
             try db.count(.segment(name), defining: (name, expression), now: now)
         }
-        try await transaction(.quick) { db in
+        try await transaction(.durableOnServer) { db in
             // Two segments that are defined at the same time could otherwise contain each other.
             let catalog = SegmentCatalog(db)
             try catalog.hold()

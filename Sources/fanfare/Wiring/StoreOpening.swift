@@ -76,13 +76,16 @@ enum StoreOpening {
         return OpenedStore(store: store, senders: senders)
     }
 
-    /// Returns the folder of this machine's senders. If the store is unavailable, tries to find the folder without it.
+    /// Returns the folder of this machine's senders. For a store on a server, asks the server only if no sender has
+    /// noted its folder yet, and if the server is unavailable, tries to find the folder without it.
     static func senders(_ address: String) async throws -> SenderFolder {
         let command = ThisProcess.command
         guard StoreAddress(address).isURL else {
             guard access(address, F_OK) == 0 else { throw StoreError.noStore(path: address, isEmptyFile: false) }
             return SenderFolder(besideStore: address, command: command, now: WallClock.system.now)
         }
+        let (state, now) = (StateFolder.path(ProcessInfo.processInfo.environment), WallClock.system.now)
+        if let known = SenderFolder.noted(store: address, in: state, command: command, now: now) { return known }
         do {
             return try await open(address, .reading).senders
         } catch let failure as Failure
@@ -90,17 +93,15 @@ enum StoreOpening {
         {
             // Only the server knows the store's name. If this machine sends from a single store, use that store's
             // folder.
-            let state = StateFolder.path(ProcessInfo.processInfo.environment)
             let names = ((try? FileManager.default.contentsOfDirectory(atPath: state)) ?? []).filter {
                 $0.hasPrefix(SenderFolder.namePrefix)
             }
-            guard names.count == 1, let high = UInt64(names[0].dropFirst(SenderFolder.namePrefix.count), radix: 16)
+            guard names.count == 1, let only = SenderFolder.named(names[0], in: state, command: command, now: now)
             else {
                 throw failure.with(
                     names.map { "`touch \(state)/\($0)/\(StopFile.name)` stops every process that sends from there" })
             }
-            return SenderFolder(
-                ofStoreElsewhere: (high << 32, 0), in: state, command: command, now: WallClock.system.now)
+            return only
         }
     }
 

@@ -143,11 +143,12 @@ enum OwnRegistration {
 
     /// Registers this process, with its journal, the journals of other senders, and the stops that it obeys.
     static func register(
-        _ folder: SenderFolder, _ store: any SendingStore
+        _ folder: SenderFolder, _ store: any SendingStore & StoreUpkeep
     ) throws -> (registration: SenderRegistration, journals: SenderJournals, stops: StopWatch) {
         let own = try registered.withLock { registered in
             if let known = registered[folder.path] { return known }
             let registration = try folder.register()
+            folder.note(store: store.path)
             let space = PushID(high: store.namespace.high, low: store.namespace.low)
             let journal = try PushJournal(
                 path: registration.journalPath, identity: .current(store: space, sender: registration.number))
@@ -202,12 +203,10 @@ enum Interruptible {
     /// Cancels the work at the first signal, and exits at the second. The work may be waiting for input that never
     /// comes.
     private static func obey(_ signals: UnixSignalsSequence, _ cancel: () -> Void) async {
-        var isSecond = false
         for await _ in signals {
-            if isSecond { ThisProcess.exitImmediately(ExitStatus.tryAgain.rawValue) }
-            isSecond = true
-            Console.note("stopping; press Ctrl-C again to stop immediately")
             cancel()
+            SecondSignal.exits()
+            BriefNote.print("stopping; press Ctrl-C again to stop immediately")
         }
     }
 }

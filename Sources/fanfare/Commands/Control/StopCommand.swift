@@ -62,7 +62,10 @@ struct StopCommand: AsyncParsableCommand {
         if lift { return try await liftStop(configuration) }
         // Do not open the store for a scope that is known without it.
         if let scope = knownScope(configuration) {
-            let senders = try await StoreOpening.senders(configuration.store)
+            let senders: SenderFolder
+            do { senders = try await StoreOpening.senders(configuration.store) } catch {
+                throw StopSending.nothingIsStopped(error, file: "", fileFault: nil)
+            }
             return try await stop(order(scope), senders, configuration)
         }
         // Open for reading only: a store that another process has locked can still be read.
