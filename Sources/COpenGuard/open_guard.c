@@ -3,6 +3,10 @@
 // libdispatch looks every second at the threads of a queue with waiting work, in /proc/THREAD/stat, and ends the process
 // by SIGILL if it cannot open that file (_dispatch_workq_monitor_pools). While no descriptor is free, this open gives it a
 // number that no file has: read(2) and close(2) of it fail, and libdispatch counts the thread as not running.
+//
+// And streams 0 to 2 for a process that was started without them (`2>&-`). The first files and connections would get these
+// numbers, and notes and results would be written into them. A result that no process can read
+// still is an error: its stream takes no writes.
 
 #define _GNU_SOURCE
 #include "open_guard.h"
@@ -35,4 +39,12 @@ __attribute__((visibility("default"))) int open(const char *path, int flags, ...
     int file = (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
     if (file >= 0 || !is_exhausted(errno) || flags != O_NONBLOCK || !is_thread_state(path)) return file;
     return INT_MAX;
+}
+
+__attribute__((constructor)) static void fill_standard_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {
+        if (fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+        // The lowest free number is this one.
+        syscall(SYS_openat, AT_FDCWD, "/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY, 0);
+    }
 }

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Foundation
 import TestSupport
 import Testing
@@ -44,5 +45,47 @@ import Testing
             }
             #expect(names.contains("postgres") && names.count > 2, "\(names)")
         }
+    }
+
+    /// Standard error may be a pipe that nothing empties any more, or a terminal that stands still.
+    @Test func `comes by signals though no process reads its notes`() async throws {
+        try await OwnThread.run {
+            let place = try Installation.slow()
+            let path = place.folder.file("notes")
+            try #require(mkfifo(path, 0o600) == 0)
+            let notes = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+            defer { close(notes) }
+            let run = try Self.started(place, "exec \"$0\" \"$@\" 2>notes")
+            let full = [UInt8](repeating: 0x20, count: 4096)
+            while write(notes, full, full.count) > 0 {}
+            run.signal(SIGINT)
+            try run.wait { (try? place.fanfare("status", "slow").output.contains("no process sends it")) ?? false }
+            #expect(place.simulator.counts().accepted < Installation.slowDevices)
+            run.signal(SIGINT)
+            #expect(try run.finish().status == 75)
+        }
+    }
+
+    @Test func `that was started without its streams uses their numbers for nothing else`() async throws {
+        try await OwnThread.run {
+            let place = try Installation.slow(streams: 100)
+            let run = try Self.started(place, "exec \"$0\" \"$@\" <&- >&- 2>&-")
+            let streams = try (0...2).map {
+                try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(run.pid)/fd/\($0)")
+            }
+            #expect(streams == ["/dev/null", "/dev/null", "/dev/null"])
+            // Its report has no reader.
+            #expect(try run.finish().status == 74)
+            try place.expectOnceEach()
+        }
+    }
+
+    /// The slow run in the middle, started by a shell.
+    private static func started(_ place: Installation, _ command: String) throws -> RunningProgram {
+        let before = place.simulator.counts().accepted
+        let words = ["-c", command, Program.url.path] + Installation.slowRun
+        let run = try RunningProgram(words, in: place.folder, program: URL(fileURLWithPath: "/bin/sh"))
+        try run.wait { place.simulator.counts().accepted >= before + 20 }
+        return run
     }
 }

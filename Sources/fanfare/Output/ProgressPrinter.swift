@@ -37,9 +37,9 @@ struct ProgressPrinter: Sendable {
                 counts, sentBefore: sentBefore, elapsed: clock.now - start,
                 waits: WaitsText(tail.waits, control.storeBackoff.wait, now: now()).sentences)
             if Console.isTerminal {
-                Console.progress(line)
+                BriefNote.sayIfIdle { Console.progress(line) }
             } else if printed?.line != line || clock.now - (printed?.at ?? start) >= Self.repeatInterval {
-                Console.note(line)
+                BriefNote.sayIfIdle { Console.note(line) }
                 printed = (line, clock.now)
             }
         }

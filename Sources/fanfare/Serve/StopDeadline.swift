@@ -11,8 +11,6 @@ import Synchronization
 final class StopDeadline {
     /// The time limit of a graceful stop. It leaves a margin below the documented 10 s.
     static let limit: Duration = .seconds(8)
-    /// The longest wait for the last log line. Standard error may be a pipe that no process reads.
-    private static let lastLineTime: Duration = .milliseconds(200)
 
     private let sources: [any DispatchSourceSignal]
     private let isArmed = Atomic(false)
@@ -32,19 +30,11 @@ final class StopDeadline {
         let thread = Thread {
             Thread.current.name = "stop-deadline"
             Thread.sleep(forTimeInterval: limit / .seconds(1))
-            Self.say(logger)
+            BriefNote.say {
+                logger.warning("stopped before all work had finished; the next start recovers the requests in flight")
+            }
             ThisProcess.exitImmediately(ExitStatus.done.rawValue)
         }
         thread.start()
-    }
-
-    private static func say(_ logger: Logger) {
-        let isSaid = DispatchSemaphore(value: 0)
-        let thread = Thread {
-            logger.warning("stopped before all work had finished; the next start recovers the requests in flight")
-            isSaid.signal()
-        }
-        thread.start()
-        _ = isSaid.wait(timeout: .now() + Self.lastLineTime / .seconds(1))
     }
 }

@@ -189,23 +189,15 @@ struct ForegroundRun: Sendable {
     }
 
     private func obey(_ signals: UnixSignalsSequence, _ stop: StopSwitch) async {
-        var isSecond = false
         for await _ in signals {
-            if isSecond { Self.leaveAtOnce() }
-            isSecond = true
-            Console.note(
+            stop.ask()
+            // As safe as a crash: requests in flight are in doubt, and the next start says so.
+            SecondSignal.exits("stopped immediately; the next start recovers the requests in flight")
+            BriefNote.print(
                 "stopping: nothing more is sent, waiting for the requests in flight; press Ctrl-C again to stop "
                     + "immediately"
             )
-            stop.ask()
         }
-    }
-
-    /// Exits immediately, which is as safe as a crash: requests in flight are in doubt, and the next start says so.
-    /// Uses `_exit`, because other threads still use the libraries, which must not be shut down.
-    private static func leaveAtOnce() -> Never {
-        Console.note("stopped immediately; the next start recovers the requests in flight")
-        ThisProcess.exitImmediately(ExitStatus.tryAgain.rawValue)
     }
 }
 

@@ -59,7 +59,7 @@ struct RunDueOnce: Sendable {
             }
             group.addTask {
                 for await _ in signals {
-                    Console.note("stopping: nothing more is sent, waiting for the requests in flight")
+                    BriefNote.print("stopping: nothing more is sent, waiting for the requests in flight")
                     break
                 }
                 return nil
