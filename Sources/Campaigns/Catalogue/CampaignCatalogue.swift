@@ -2,7 +2,8 @@ import Foundation
 package import Model
 import CampaignFiles
 
-/// The campaigns of the configured folder as their files define them. A file is read again only after it has changed.
+/// The campaigns of the configured folder as their files define them. A valid file is read again only after it has
+/// changed.
 ///
 /// If a file becomes invalid, its earlier campaign stays in force, and ``problems`` says so. If the folder cannot be
 /// read or becomes empty, all campaigns stay in force, so that an unmounted file system ends no schedule. See ``loss``.
@@ -27,7 +28,8 @@ package struct CampaignCatalogue {
         /// The location of the campaign's name.
         var nameLocation = SourceLocation()
 
-        var isCurrent: Bool { marks.allSatisfy { FileMark($0.key) == $0.value } }
+        /// Whether the files need not be read again. An error may have a cause outside them, such as a failing disk.
+        var isCurrent: Bool { isRight && marks.allSatisfy { FileMark($0.key) == $0.value } }
         var isRight: Bool { diagnostics.allSatisfy { $0.severity == .warning } }
     }
 
@@ -45,8 +47,8 @@ package struct CampaignCatalogue {
     /// Reads again the campaigns whose files have changed, and returns the paths of their files. Reads all of them
     /// again if the usual feedback of an app has changed.
     ///
-    /// - Parameter isAsked: whether a person requested the refresh. An empty folder then removes all campaigns. A
-    ///   folder that cannot be read removes none.
+    /// - Parameter isAsked: whether a person requested the refresh. All files are then read again, and an empty folder
+    ///   removes all campaigns. A folder that cannot be read removes none.
     @discardableResult
     package mutating func refresh(_ configuration: Configuration, isAsked: Bool = false) -> [String] {
         let campaigns = configuration.campaigns
@@ -68,7 +70,8 @@ package struct CampaignCatalogue {
         folder = campaigns
         var current: [String: Entry] = [:]
         for path in paths { current[path] = entries[path] }
-        let changed = paths.filter { !(hasSameFeedback && entries[$0]?.isCurrent == true) }
+        let mayKeep = hasSameFeedback && !isAsked
+        let changed = paths.filter { !(mayKeep && entries[$0]?.isCurrent == true) }
         // Nothing may start from a campaign of one save and a template of another. While a save is not finished, the
         // earlier campaigns stay in force.
         guard !changed.isEmpty,
@@ -181,22 +184,5 @@ package struct CampaignCatalogue {
         return Entry(
             marks: marks, ready: ready ?? before, diagnostics: check.diagnostics,
             nameLocation: check.loaded?.source?.nameLocation ?? SourceLocation())
-    }
-}
-
-/// A mark that distinguishes two versions of a file, without reading the file.
-package struct FileMark: Hashable {
-    package var changedAt: Timestamp
-    private var size: UInt64
-    private var number: UInt64
-
-    /// Returns `nil` if there is no such file.
-    package init?(_ path: String) {
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
-            let date = attributes[.modificationDate] as? Date
-        else { return nil }
-        changedAt = Timestamp(date)
-        size = (attributes[.size] as? NSNumber)?.uint64Value ?? 0
-        number = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value ?? 0
     }
 }
