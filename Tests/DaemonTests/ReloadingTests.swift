@@ -57,4 +57,26 @@ import Testing
         let warnings = lines.all.filter { $0.level == .warning }.compactMap { $0.facts["reason"] }
         #expect(warnings.contains("http.listen has changed in the file"), "\(lines.all)")
     }
+
+    /// A deployment often makes the path of a folder a symbolic link, and points it to another folder.
+    @Test func `a folder that took the place of another one is watched`() async throws {
+        for name in ["one", "two"] {
+            try FileManager.default.createDirectory(atPath: folder.file(name), withIntermediateDirectories: false)
+            try FileManager.default.createSymbolicLink(
+                atPath: folder.file("to-\(name)"), withDestinationPath: folder.file(name))
+        }
+        let folders = [folder.file("to-one"), folder.path]
+        // No look without a signal: each element is then due to a change.
+        let watch = FolderWatch(lookEvery: .seconds(86_400))
+        watch.follow(folders)
+        var changes = watch.changes.makeAsyncIterator()
+        _ = await changes.next()
+        #expect(rename(folder.file("to-two"), folder.file("to-one")) == 0)
+        // The exchange itself gives at most four elements, so further ones are those of the new folder.
+        for number in 0..<8 {
+            _ = await changes.next()
+            watch.follow(folders)
+            try folder.write("\(number)", to: "two/a.yaml")
+        }
+    }
 }

@@ -244,10 +244,12 @@ struct DaemonService: Service {
     }
 
     private func watch(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) async throws {
-        let watch = FolderWatch(folders: reloading.folders)
+        let watch = FolderWatch()
+        watch.follow(reloading.folders)
         for await _ in watch.changes {
             try await Task.sleep(for: Self.settleTime)
             if try await reloading.hasChanged() { try await reload(snapshot) }
+            watch.follow(reloading.folders)
         }
     }
 
