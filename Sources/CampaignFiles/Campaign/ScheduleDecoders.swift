@@ -134,11 +134,9 @@ extension ValueDecoder where Value == String {
         let shape = ValueShape.either([.choice([word]), .text(summary: "an IANA time zone", example: "Europe/Berlin")])
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
-            if text == word || TimeZone(identifier: text) != nil { return text }
-            let advice = Suggestion.nearest(to: text, among: [word] + TimeZone.knownTimeZoneIdentifiers)
-            field.error(
-                "\(quoted(field.name)): no time zone is called \(quoted(text))",
-                advice.map { "did you mean \(quoted($0))?" } ?? "write \(word) or a name such as Europe/Berlin")
+            if text == word || ZoneName.isKnown(text) { return text }
+            let (what, advice) = ZoneName.refusal(of: text, or: word)
+            field.error("\(quoted(field.name)): \(what)", advice)
             return nil
         }
     }
