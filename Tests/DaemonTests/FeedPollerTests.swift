@@ -121,6 +121,34 @@ final class FeedScene: Sendable {
         #expect(feed.requests.map { $0.headers["if-none-match"] } == [nil, "\"one\"", "\"one\"", "\"two\""])
     }
 
+    /// A broken server or cache may answer so, and the poll has asked for no comparison.
+    @Test func `is not read by a first answer of no change`() async throws {
+        let feed = try FeedScene()
+        let definition = try feed.definition()
+        feed.answer(.init(304))
+        guard case .failed(let reason) = try await feed.poll(definition).found else {
+            Issue.record("the first 304 is taken for a feed")
+            return
+        }
+        #expect(reason.hasSuffix("responds 304"), "\(reason)")
+        feed.publish([("b", "B", 0), ("a", "A", 1)])
+        #expect(try await feed.poll(definition) == FeedPoll(found: .catalogue(items: 2)))
+        #expect(try await feed.scene.store.runs(limit: 10).isEmpty)
+    }
+
+    @Test func `keeps its tag if an answer of no change has one that cannot be sent`() async throws {
+        let feed = try FeedScene()
+        let definition = try feed.definition()
+        feed.publish([("a", "A", 1)], etag: "\"one\"")
+        _ = try await feed.poll(definition)
+        for tag in ["\u{85}", "\"" + String(repeating: "x", count: 2000) + "\"", ""] {
+            feed.answer(.init(304, headers: ["ETag": tag]))
+            #expect(try await feed.poll(definition).found == .unchanged)
+        }
+        #expect(try await feed.poll(definition).found == .unchanged)
+        #expect(feed.requests.dropFirst().map { $0.headers["if-none-match"] } == Array(repeating: "\"one\"", count: 4))
+    }
+
     @Test func `with another address begins anew`() async throws {
         let feed = try FeedScene()
         feed.publish([("a", "A", 1)])

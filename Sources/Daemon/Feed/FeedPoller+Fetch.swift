@@ -28,7 +28,9 @@ extension FeedPoller {
             throw FeedFailure(description: error.description)
         }
         switch answer.status {
-        case 304: return (nil, answer.headers["etag"] ?? known?.etag, known?.lastModified)
+        // A 304 to a request without a state to compare with says nothing about the items.
+        case 304 where known != nil:
+            return (nil, Self.headerValue(answer.headers["etag"]) ?? known?.etag, known?.lastModified)
         case 200: break
         default: throw FeedFailure(description: "\(ShownURL.text(url)) responds \(answer.status)")
         }
