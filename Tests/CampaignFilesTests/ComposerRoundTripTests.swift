@@ -121,6 +121,28 @@ struct ComposerRoundTripTests {
         return new
     }
 
+    /// The form writes back what it shows, so it must show the days on which the campaign starts.
+    @Test func `the form reads each range of weekdays as the schedule does`() throws {
+        let ends = (0...7).map { "\($0)" } + ["MON", "WED", "SAT", "SUN"]
+        let monday = CivilDay(year: 2026, month: 11, day: 30)
+        for field in ends + ends.flatMap({ first in ends.map { "\(first)-\($0)" } }) + ["1,SAT-SUN", "0-7,3"] {
+            let cron = try CronExpression("0 9 * * \(field)")
+            let files = ComposedFiles(
+                campaign: Self.noGuards.campaign + "schedule: {cron: \"0 9 * * \(field)\", zone: UTC}\n",
+                template: Self.noGuards.template)
+            var fields = files.fields
+            guard fields["repeat.cron"].isEmpty else { continue }
+            fields["repeat.time"] = "10:00"
+            let edited = try files.edited(fields).campaign
+            let schedule = try #require(CampaignFile.read(text: edited, path: "c.yaml").0?.schedule)
+            guard case .cron(let text) = schedule.trigger else { continue }
+            let written = try CronExpression(text)
+            for day in (0..<7).map({ CivilDay(number: monday.number + $0) }) {
+                #expect(written.includes(day) == cron.includes(day), "\(field) became \(text)")
+            }
+        }
+    }
+
     @Test func `an unchanged form changes nothing`() throws {
         for pair in try Self.pairs() {
             let files = ComposedFiles(campaign: pair.campaign, template: pair.template)

@@ -161,22 +161,18 @@ struct WeeklyTime: Hashable {
     private static func days(_ text: String) -> [String]? {
         let all = ComposerFields.weekdays
         if text == "*" { return [] }
+        // A day as cron numbers it: 1 is Monday, and 0 and 7 are Sunday.
         func day(_ word: Substring) -> Int? {
-            // In cron, 0 and 7 are Sunday.
-            if let number = number(String(word), below: 8) { return (number + 6) % 7 }
-            return all.firstIndex(of: word.uppercased())
+            number(String(word), below: 8) ?? all.firstIndex(of: word.uppercased()).map { ($0 + 1) % 7 }
         }
         var found: Set<Int> = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
             let ends = part.split(separator: "-", omittingEmptySubsequences: false)
-            guard let first = ends.first.flatMap(day) else { return nil }
-            guard ends.count == 2 else {
-                guard ends.count == 1 else { return nil }
-                found.insert(first)
-                continue
+            guard (1...2).contains(ends.count), let first = day(ends[0]), let last = day(ends[ends.count - 1]) else {
+                return nil
             }
-            guard let last = day(ends[1]), first <= last else { return nil }
-            found.formUnion(first...last)
+            // A range may pass the end of the week.
+            for number in first...(first <= last ? last : last + 7) { found.insert((number + 6) % 7) }
         }
         return all.indices.filter(found.contains).map { all[$0] }
     }
