@@ -169,7 +169,7 @@ import WebClient
         try await dispatcher(scene, [server.url]).drain(within: .seconds(10))
         #expect(server.requests.count == 4)
         let left = try await scene.store.takeWebhookMessages(
-            now: scene.clock.now, limit: 9, until: scene.clock.now + .seconds(60), besides: [])
+            now: scene.clock.now, limit: 9, until: scene.clock.now + .seconds(60))
         #expect(left.count == 5 && left.allSatisfy { $0.attempts == 1 })
     }
 
@@ -208,6 +208,24 @@ import WebClient
         scene.clock.advance(by: .seconds(60))
         try await dispatcher.deliverDue()
         #expect(server.requests.count == 1)
+    }
+
+    /// Two machines may have different configurations for a while.
+    @Test func `a process leaves the messages of webhooks that it does not know`() async throws {
+        let scene = try PipelineScene()
+        let server = try LocalServer { _ in .init(200) }
+        let (shared, added) = (server.url + "/shared", server.url + "/added")
+        try await scene.store.setWebhooks([.init(url: shared, secretPath: ""), .init(url: added, secretPath: "")])
+        try await end(scene, .missed)
+        for known in [[], [shared]] {
+            let start = scene.clock.uptime
+            try await dispatcher(scene, known).drain(within: .seconds(60))
+            #expect(scene.clock.uptime - start < .seconds(1), "waits for messages that it may not take")
+            #expect(server.requests.map(\.path) == known.map { _ in "/shared" })
+        }
+        try await dispatcher(scene, [shared, added]).deliverDue()
+        #expect(server.requests.map(\.path) == ["/shared", "/added"])
+        #expect(try await scene.store.nextWebhookMessage() == nil)
     }
 
     @Test func `gives up after three days, on record`() async throws {

@@ -71,6 +71,21 @@ import Testing
         #expect(server.requests.first?.text.contains("InvalidProviderToken") == true)
     }
 
+    /// An operator's own file may have no webhooks, and the daemon has its list from another one.
+    @Test func `a command with another configuration leaves the daemon's webhooks`() throws {
+        let server = try LocalServer { _ in .init(200) }
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        try place.configure()
+        try place.folder.write(try place.folder.read("fanfare.yaml"), to: "mine.yaml")
+        try configure(place, server.url)
+        let daemon = try RunningProgram(["serve"], in: place.folder)
+        try daemon.wait { daemon.errors.contains("files read") }
+        let result = try place.run("new-podcast", "--occurrence", "a", "--config", "mine.yaml")
+        #expect(result.status == 0, "\(result.errors)")
+        try Patience.wait(for: "the message") { server.requests.contains { $0.text.contains("run.finished") } }
+    }
+
     @Test(arguments: [nil, "short", "whsec_!!!"]) func `without a secret is a mistake of the configuration`(
         secret: String?
     ) throws {

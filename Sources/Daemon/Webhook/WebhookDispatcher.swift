@@ -54,13 +54,16 @@ package struct WebhookDispatcher: Sendable {
         _ webhooks: [Configuration.Webhook], store: any WebhookStore, actor: Actor, web: HTTPClient, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger
     ) async throws -> WebhookDispatcher {
-        var signatures: [String: WebhookSignature] = [:]
-        for hook in webhooks {
-            signatures[hook.url] = WebhookSignature(secret: try WebhookSecret.read(hook.secretPath))
-        }
+        let signatures = try signatures(of: webhooks)
         try await store.setWebhooks(webhooks)
         return WebhookDispatcher(
             store: store, actor: actor, signatures: signatures, web: web, clock: clock, jitter: jitter, logger: logger)
+    }
+
+    /// Returns the signatures by URL. Throws ``Failure`` for a secret that cannot be read.
+    package static func signatures(of webhooks: [Configuration.Webhook]) throws -> [String: WebhookSignature] {
+        let pairs = try webhooks.map { ($0.url, WebhookSignature(secret: try WebhookSecret.read($0.secretPath))) }
+        return Dictionary(pairs) { $1 }
     }
 
     /// Delivers what is due, for a process that is about to exit, until nothing is left or the time is up. The
@@ -69,7 +72,7 @@ package struct WebhookDispatcher: Sendable {
         let end = clock.uptime() + limit
         while !Task.isCancelled, mayTake(until: end) {
             try await deliverDue(until: end)
-            guard let next = try await store.nextWebhookMessage() else { return }
+            guard let next = try await store.nextWebhookMessage(of: Set(signatures.keys)) else { return }
             let wait = next - clock.now()
             guard wait <= end - Self.requestMin - clock.uptime() else { return }
             await clock.sleep(max(.milliseconds(10), wait))
@@ -101,15 +104,15 @@ package struct WebhookDispatcher: Sendable {
     }
 
     /// Takes due messages of the webhooks without a batch in flight. A webhook that does not respond thus delays no
-    /// other. Each batch must be passed to ``deliver(_:until:)``.
+    /// other. Messages of webhooks that this process does not know stay for a process that can sign them. Each batch
+    /// must be passed to ``deliver(_:until:)``.
     package func takeDue() async throws -> [Batch] {
-        guard !signatures.isEmpty, let next = try await store.nextWebhookMessage(), next <= clock.now() else {
-            return []
-        }
+        let known = Set(signatures.keys)
+        guard let next = try await store.nextWebhookMessage(of: known), next <= clock.now() else { return [] }
         return try await busy.gate.pass {
             let now = clock.now()
             let messages = try await store.takeWebhookMessages(
-                now: now, limit: Self.atOnce, until: now + Self.heldFor, besides: busy.urls)
+                now: now, limit: Self.atOnce, until: now + Self.heldFor, of: known.subtracting(busy.urls))
             let batches = Dictionary(grouping: messages, by: \.url).map { Batch(url: $0.key, messages: $0.value) }
             busy.insert(batches.map(\.url))
             return batches
@@ -138,7 +141,8 @@ package struct WebhookDispatcher: Sendable {
 
     private func deliver(_ message: WebhookMessage, _ end: Duration?) async throws {
         let id = "\(String(store.namespace.high, radix: 16))-\(message.event)"
-        guard let signature = signatures[message.url], let body = try await body(message, id: id) else {
+        guard let signature = signatures[message.url] else { return }
+        guard let body = try await body(message, id: id) else {
             return try await store.removeWebhookMessage(message.id)
         }
         var headers = signature.headers(id: id, seconds: clock.now().seconds, body: body)

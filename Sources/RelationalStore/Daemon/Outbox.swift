@@ -57,22 +57,22 @@ extension RelationalStore {
     }
 
     package func takeWebhookMessages(
-        now: Timestamp, limit: Int, until: Timestamp, besides urls: Set<String>
+        now: Timestamp, limit: Int, until: Timestamp, of urls: Set<String>?
     ) async throws -> [WebhookMessage] {
-        let places = urls.indices.enumerated().map { "$\($0.offset + 4)" }.joined(separator: ", ")
-        let others = urls.isEmpty ? "" : "AND url NOT IN (\(places)) "
+        if urls?.isEmpty == true { return [] }
+        let chosen = urls.map { "AND \(Self.isURL(of: $0, from: 4)) " } ?? ""
         let (messages, ahead) = try await transaction(.quick) { db in
             let ahead = try db.moment(now) - now
             let messages = try db.all(
                 .once(
                     """
                     WITH due AS MATERIALIZED (
-                        SELECT id FROM webhook_message WHERE next_at <= $1 \(others)
+                        SELECT id FROM webhook_message WHERE next_at <= $1 \(chosen)
                         ORDER BY id LIMIT $3\(Session.dialect.skipLocked)
                     )
                     UPDATE webhook_message SET attempts = attempts + 1, next_at = $2 WHERE id IN (SELECT id FROM due)
                     RETURNING id, event_id, url, run_id, state, reason, at, attempts, approval_id
-                    """), values: [now + ahead, until + ahead, limit] + urls.sorted()
+                    """), values: [now + ahead, until + ahead, limit] + (urls?.sorted() ?? [])
             ) { row in
                 WebhookMessage(
                     id: try row.int64(0), event: try row.int64(1), url: try row.text(2), run: try row.int64(3),
@@ -98,10 +98,20 @@ extension RelationalStore {
         }
     }
 
-    package func nextWebhookMessage() async throws -> Timestamp? {
+    package func nextWebhookMessage(of urls: Set<String>?) async throws -> Timestamp? {
+        if urls?.isEmpty == true { return nil }
+        let chosen = urls.map { " WHERE \(Self.isURL(of: $0, from: 1))" } ?? ""
         let next = try await snapshot(.short) { db in
-            try db.first("SELECT min(next_at) FROM webhook_message") { try $0.timestampOrNil(0) } ?? nil
+            try db.all(
+                .once("SELECT min(next_at) FROM webhook_message\(chosen)"), values: urls?.sorted() ?? []
+            ) { try $0.timestampOrNil(0) }.first ?? nil
         }
         return next.map { $0 - webhooksAhead }
+    }
+
+    /// Returns the condition that a message is for one of these webhooks. Their sorted URLs are the values from this
+    /// place on.
+    private static func isURL(of urls: Set<String>, from place: Int) -> String {
+        "url IN (\(urls.indices.enumerated().map { "$\($0.offset + place)" }.joined(separator: ", ")))"
     }
 }

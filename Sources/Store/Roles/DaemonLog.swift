@@ -35,13 +35,15 @@ package protocol DaemonLog: Sendable {
     /// Claims messages that are due, oldest first, and counts an attempt for each. No other process gets them before
     /// `until`. If the process dies before it delivers a message, the message is sent again after that.
     ///
-    /// - Parameter urls: the webhooks whose messages stay.
+    /// - Parameter urls: the webhooks whose messages are claimed; `nil` for all.
     func takeWebhookMessages(
-        now: Timestamp, limit: Int, until: Timestamp, besides urls: Set<String>
+        now: Timestamp, limit: Int, until: Timestamp, of urls: Set<String>?
     ) async throws -> [WebhookMessage]
 
     /// Returns the time at which the next message is due; `nil` if there is none.
-    func nextWebhookMessage() async throws -> Timestamp?
+    ///
+    /// - Parameter urls: the webhooks whose messages count; `nil` for all.
+    func nextWebhookMessage(of urls: Set<String>?) async throws -> Timestamp?
 
     /// Removes a message that was delivered or given up.
     func removeWebhookMessage(_ id: Int64) async throws
@@ -67,6 +69,8 @@ package protocol DaemonLog: Sendable {
 
 extension DaemonLog {
     package func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage] {
-        try await takeWebhookMessages(now: now, limit: limit, until: until, besides: [])
+        try await takeWebhookMessages(now: now, limit: limit, until: until, of: nil)
     }
+
+    package func nextWebhookMessage() async throws -> Timestamp? { try await nextWebhookMessage(of: nil) }
 }

@@ -280,19 +280,19 @@ extension WebhookDispatcher {
     /// The maximum time that a finished command waits for webhooks. The next process delivers the rest.
     static let lastWait: Duration = .seconds(10)
 
-    /// Registers the configured webhooks, so that events of runs are kept for them from now on. Call this before any
-    /// run changes. Throws ``Failure`` for a secret that cannot be read, unless a daemon delivers the webhooks.
+    /// Registers the configured webhooks, so that events of runs are kept for them from now on. If a daemon runs, its
+    /// list stays: this command may have another configuration. Call this before any run changes. Throws ``Failure``
+    /// for a secret that cannot be read, unless a daemon runs.
     static func registered(_ session: Session, logger: Logger) async throws -> WebhookDispatcher {
-        do {
+        guard try await session.runs.daemon() != nil else {
             return try await registered(
                 session.configuration.webhooks, session.store, by: session.actor, clock: session.clock, logger: logger)
-        } catch let failure as Failure {
-            // The daemon can read the secrets, has registered the webhooks, and delivers them.
-            guard try await session.runs.daemon() != nil else { throw failure }
-            return WebhookDispatcher(
-                store: session.store, actor: session.actor, signatures: [:], web: .webhooks, clock: session.clock,
-                jitter: { 0 }, logger: logger)
         }
+        // The daemon can read the secrets, and delivers what this command cannot sign.
+        return WebhookDispatcher(
+            store: session.store, actor: session.actor,
+            signatures: (try? signatures(of: session.configuration.webhooks)) ?? [:], web: .webhooks,
+            clock: session.clock, jitter: { Double.random(in: 0...1) }, logger: logger)
     }
 
     static func registered(
