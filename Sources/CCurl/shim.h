@@ -51,6 +51,11 @@ static inline long fanfare_curl_get_long(CURL *handle, CURLINFO info) {
     return curl_easy_getinfo(handle, info, &value) == CURLE_OK ? value : 0;
 }
 
+static inline const char *fanfare_curl_get_text(CURL *handle, CURLINFO info) {
+    char *value = NULL;
+    return curl_easy_getinfo(handle, info, &value) == CURLE_OK ? value : NULL;
+}
+
 static inline curl_off_t fanfare_curl_get_offset(CURL *handle, CURLINFO info) {
     curl_off_t value = 0;
     return curl_easy_getinfo(handle, info, &value) == CURLE_OK ? value : 0;

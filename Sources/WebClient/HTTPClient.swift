@@ -105,7 +105,7 @@ final class Transfer: Sendable {
             return codes.first { $0 != CURLE_OK } ?? curl_easy_perform(handle)
         }
         if code != CURLE_OK, let refused = sockets.refused {
-            return .failure(.refusedAddress(url: shown, address: refused))
+            return .failure(refusal(of: refused, handle))
         }
         if let error = error(code, response, handle) { return .failure(error) }
         let status = fanfare_curl_get_long(handle, CURLINFO_RESPONSE_CODE)
@@ -128,6 +128,13 @@ final class Transfer: Sendable {
         }
         let header = request.headers.first { "\($0)\($1)".contains { $0.isNewline || $0 == "\0" } }
         return header.map { "the header \($0.key.filter { !$0.isNewline }) contains a line break" }
+    }
+
+    private func refusal(of address: String, _ handle: UnsafeMutableRawPointer) -> WebError {
+        guard fanfare_curl_get_long(handle, CURLINFO_REDIRECT_COUNT) > 0,
+            let target = fanfare_curl_get_text(handle, CURLINFO_EFFECTIVE_URL)
+        else { return .refusedAddress(url: shown, address: address) }
+        return .refusedRedirect(url: shown, target: ShownURL.text(String(cString: target)), address: address)
     }
 
     private var headerLines: [String] {

@@ -72,8 +72,10 @@ package enum WebError: Error, Hashable, Sendable {
     /// The server's certificate is not trusted.
     case untrusted(url: String, reason: String)
     case failed(url: String, reason: String)
-    /// The address, or a redirect's target, is not an allowed address.
+    /// The address is not an allowed address.
     case refusedAddress(url: String, address: String)
+    /// The target of a redirect is not an allowed address.
+    case refusedRedirect(url: String, target: String, address: String)
     /// The task was cancelled.
     case cancelled(url: String)
 }
@@ -91,6 +93,9 @@ extension WebError: CustomStringConvertible {
         case .refusedAddress(let url, let address):
             "\(url) resolves to \(address), which is not a public address; if this is intended, allow it under "
                 + "feeds.allow in the configuration"
+        case .refusedRedirect(let url, let target, let address):
+            "\(url) redirects to \(target), which resolves to \(address): this is not a public address, and the "
+                + "redirect is not followed; use an address without this redirect"
         case .cancelled(let url): "the request to \(url) was cancelled"
         }
     }
