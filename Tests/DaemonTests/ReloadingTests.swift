@@ -51,11 +51,15 @@ import Testing
             source: ConfigurationSource(named: folder.file("fanfare.yaml"), environment: [:]),
             configuration: reloading.configuration, logger: lines.logger())
         try folder.write(
-            "store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\nhttp: {listen: \"127.0.0.1:1\"}\n",
+            "store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\nhttp: {listen: \"127.0.0.1:1\"}\n"
+                + "feeds: {proxy: true}\n",
             to: "fanfare.yaml")
         _ = try await reloading.readConfiguration()
         let warnings = lines.all.filter { $0.level == .warning }.compactMap { $0.facts["reason"] }
-        #expect(warnings.contains("http.listen has changed in the file"), "\(lines.all)")
+        for key in ["http.listen", "feeds"] {
+            #expect(warnings.contains("\(key) has changed in the file"), "\(lines.all)")
+        }
+        #expect(warnings.count == 2, "\(warnings)")
     }
 
     /// A deployment often makes the path of a folder a symbolic link, and points it to another folder.

@@ -105,7 +105,10 @@ package final class Reloading: Sendable {
                 )
                 new.store = before.store
             }
-            let fixed = [("http.listen", new.http.listen != before.http.listen), ("log", new.log != before.log)]
+            let fixed = [
+                ("http.listen", new.http.listen != before.http.listen), ("log", new.log != before.log),
+                ("feeds", new.feeds != before.feeds),
+            ]
             for (key, _) in fixed.filter(\.1) {
                 logger.warning(
                     "a changed key needs a restart: systemctl restart fanfare",
