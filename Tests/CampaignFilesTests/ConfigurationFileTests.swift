@@ -37,6 +37,18 @@ struct ConfigurationFileTests {
         return try #require(configuration)
     }
 
+    /// A message is for one address. Two secrets would sign it in turn.
+    @Test func `a second webhook with the same url is refused`() throws {
+        let hooks = ["keys/a, events: [finished]", "keys/b, events: [failed]"].map {
+            "{url: \"https://example.com/hook\", secret_path: \($0)}"
+        }
+        let (configuration, diagnostics) = ConfigurationFile.read(
+            text: "store: a\n\(Self.app)webhooks: [\(hooks.joined(separator: ", "))]\n", path: "f.yaml")
+        #expect(configuration == nil)
+        #expect(
+            diagnostics.map(\.what) == ["two webhooks have the url \"https://example.com/hook\""], "\(diagnostics)")
+    }
+
     @Test func `an installation may begin without an app, and is told so`() throws {
         let (configuration, diagnostics) = ConfigurationFile.read(
             text: "store: a.sqlite\napps: []\n", path: "/etc/fanfare/fanfare.yaml")

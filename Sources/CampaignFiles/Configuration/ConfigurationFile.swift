@@ -48,6 +48,7 @@ package enum ConfigurationFile {
         configuration.pace = reader[ConfigurationKeys.pace]
         configuration.http = reader[ConfigurationKeys.http] ?? configuration.http
         configuration.webhooks = reader[ConfigurationKeys.webhooks] ?? configuration.webhooks
+        refuseDoubleWebhooks(configuration.webhooks, reader)
         configuration.retention = reader[ConfigurationKeys.retention] ?? configuration.retention
         configuration.approvals = reader[ConfigurationKeys.approvals]
         configuration.volumeBrake = reader[ConfigurationKeys.volumeBrake]
@@ -85,6 +86,14 @@ package enum ConfigurationFile {
         }
         for (index, app) in apps.enumerated() where apps[..<index].contains(where: { $0.topic == app.topic }) {
             reader.field("apps")?.error("two apps have the topic \(quoted(app.topic))", "keep one of them")
+        }
+    }
+
+    /// A message is for one address, and is signed with one secret.
+    private static func refuseDoubleWebhooks(_ webhooks: [Configuration.Webhook], _ reader: ObjectReader) {
+        for (index, hook) in webhooks.enumerated() where webhooks[..<index].contains(where: { $0.url == hook.url }) {
+            reader.field("webhooks")?.error(
+                "two webhooks have the url \(quoted(hook.url))", "write one webhook with the events of both")
         }
     }
 
