@@ -186,6 +186,24 @@ final class FeedScene: Sendable {
         #expect(try await feed.scene.store.runs(limit: 10).isEmpty)
     }
 
+    /// A new server may serve the whole archive where the old one served ten items.
+    @Test func `that grows backwards records one event, and sends what is new`() async throws {
+        let feed = try FeedScene()
+        let definition = try feed.definition()
+        feed.publish([("a", "A", 1)])
+        _ = try await feed.poll(definition)
+        let archive = (0..<290).map { ("old-\($0)", "Old \($0)", 48 + $0) }
+        feed.publish([("b", "B", 0), ("a", "A", 1)] + archive)
+        let poll = try await feed.poll(definition)
+        #expect(poll.runs.map(\.definition.variables) == [["title": "B"]])
+        #expect(poll.ended.isEmpty && poll.archived == 290 && poll.found == .items(292))
+        let store = feed.scene.store
+        #expect(try await store.runs(limit: 10).count == 1)
+        let events = try await store.events(run: nil, since: nil, limit: 50).filter { $0.kind == "feed_held" }
+        #expect(events.count == 1 && events.first?.detail.contains("290 new items") == true, "\(events)")
+        #expect(try await feed.poll(definition) == FeedPoll(found: .items(292)))
+    }
+
     @Test func `that cannot be read costs nothing but a longer pause`() async throws {
         let feed = try FeedScene()
         let definition = try feed.definition { $0.feed?.every = .seconds(300) }

@@ -128,6 +128,7 @@ extension FeedPoller {
         let new = items.filter { !seen.contains($0.key) }
         var poll = FeedPoll(found: .items(items.count))
         let fresh = new.filter { !Self.isLate($0.item, trigger, now) }
+        let late = new.count - fresh.count
         guard fresh.count <= trigger.newMax else {
             let facts = "\(fresh.count) new items in one poll, above max_new (\(trigger.newMax)); none is sent"
             try await store.recordEvent(
@@ -135,11 +136,20 @@ extension FeedPoller {
             poll.found = .tooManyNew(count: fresh.count, max: trigger.newMax)
             return poll
         }
+        if late > trigger.newMax {
+            // The feed has grown backwards: its archive is no news.
+            let facts =
+                "\(late) new items in one poll were published more than "
+                + "\(WrittenDuration.text(trigger.lateByMax)) ago (late_by_max); none of these is sent"
+            try await store.recordEvent(
+                kind: .feedHeld, run: nil, actor: actor, detail: "\(campaign): \(facts)", now: now)
+            poll.archived = late
+        }
         let starter = FeedRunStarter(
             store: store, definition: definition, actor: actor, now: now, approvals: approvals(),
             brake: brake())
         // A feed lists its newest item first, so reverse the order to create the runs in the order of publication.
-        for (key, item) in new.reversed() {
+        for (key, item) in (poll.archived > 0 ? fresh : new).reversed() {
             let values = trigger.variables.mapValues { feed.value($0, of: item) }
             if let published = item.published, Self.isLate(item, trigger, now) {
                 let late =
@@ -216,6 +226,9 @@ package struct FeedPoll: Hashable, Sendable {
     package var runs: [Run] = []
     /// The new items that are not sent, recorded as missed or failed runs.
     package var ended: [Ended] = []
+    /// The number of new items that are too late to be sent, if there are more of them than `max_new`. They count as
+    /// seen, and one event records them in place of a run for each.
+    package var archived = 0
 
     package init(found: Found) {
         self.found = found

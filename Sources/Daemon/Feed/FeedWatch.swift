@@ -123,6 +123,12 @@ struct FeedWatch: Sendable {
             logger.warning("item not sent", metadata: metadata)
         }
         metadata[.occurrence] = nil
+        if poll.archived > 0 {
+            metadata[.items] = "\(poll.archived)"
+            metadata[.reason] = "published longer ago than late_by_max"
+            logger.warning("new items not sent", metadata: metadata)
+            (metadata[.items], metadata[.reason]) = (nil, nil)
+        }
         switch poll.found {
         case .failed(let reason):
             metadata[.reason] = "\(reason)"

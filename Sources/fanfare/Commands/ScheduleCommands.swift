@@ -264,7 +264,10 @@ enum FeedPollText {
             case .refused(let occurrence, let reason): "\(campaign): \(occurrence) is refused: \(reason)"
             }
         }
-        return (["\(campaign): \(summary(poll))"] + runs + ended).joined(separator: "\n")
+        let archived =
+            poll.archived > 0
+            ? ["\(campaign): \(poll.archived.counted("new item")) not sent: published longer ago than late_by_max"] : []
+        return (["\(campaign): \(summary(poll))"] + runs + ended + archived).joined(separator: "\n")
     }
 
     /// Returns the failure that a poll's result means for the exit code, or `nil` for none.
@@ -283,7 +286,8 @@ enum FeedPollText {
         case .unchanged: "nothing has changed"
         case .catalogue(let items):
             "polled for the first time; its \(items.counted("item is", "items are")) treated as old and not sent"
-        case .items(let count): "\(count.counted("item")), \((poll.runs.count + poll.ended.count).grouped) new"
+        case .items(let count):
+            "\(count.counted("item")), \((poll.runs.count + poll.ended.count + poll.archived).grouped) new"
         case .tooManyNew(let count, let max):
             "\(count.counted("item is", "items are")) new in one poll, above max_new (\(max)); none is sent: to send "
                 + "one, use `fanfare run`"
