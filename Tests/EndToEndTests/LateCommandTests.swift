@@ -214,6 +214,8 @@ import Testing
             let pass = try place.fanfare("run", "--due")
             #expect(pass.status == 3, "\(pass.output)\(pass.errors)")
             #expect(pass.output.contains("missed: found 3h"), "\(pass.output)")
+            #expect(!pass.errors.contains("--occurrence"), "\(pass.errors)")
+            #expect(pass.errors.contains("`fanfare run missed` sends now"), "\(pass.errors)")
             #expect(pass.output.contains("guards.min_reach is 1,000"), "\(pass.output)")
             #expect(try place.fanfare("run", "--due").status == 0)
             let expected: [(String, Int32, String)] = [

@@ -161,13 +161,13 @@ extension RunEnd {
         case .missed(let reason):
             Failure(
                 .refused,
-                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), was missed: \(reason); omit "
-                    + "--occurrence to send now")
+                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), was missed: \(reason); "
+                    + "`fanfare run \(run.campaign)` sends now")
         case .refused(let reason):
             Failure(
                 .refused,
-                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), was refused: \(reason); omit "
-                    + "--occurrence to send now")
+                "run \(run.id), occurrence \(run.occurrence) of \(run.campaign), was refused: \(reason); "
+                    + "correct the cause, then use `fanfare run \(run.campaign)`")
         case .failed(let reason):
             Failure(.internalError, "run \(run.id) failed: \(reason)")
         }
