@@ -40,7 +40,9 @@ package struct MaintainStore: Sendable {
             .configuration,
             "\(server) must be restored with the server's own tools, and Fanfare then cannot detect the restore: stop "
                 + "every sender, restore with pg_restore, run `fanfare stop --all --reason restored`, cancel or pause "
-                + "the open runs, also those that wait for an approval, and only then lift the stop and start the senders"
+                + "the open runs, also those that wait for an approval, and change the URL of each feed. Keep the stop "
+                + "until `late_by_max` of every start since the dump and the window of every budget and cap have passed; "
+                + "otherwise what was sent since the dump is sent again. Only then lift the stop and start the senders"
         )
     }
 
