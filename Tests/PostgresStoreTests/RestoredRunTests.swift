@@ -1,3 +1,4 @@
+import Foundation
 import Model
 import PostgresStore
 import RelationalStore
@@ -60,5 +61,30 @@ struct RestoredRunTests {
             #expect(try await sent(at: free - .milliseconds(1)).deliveries.isEmpty)
             #expect(try await sent(at: free).deliveries.count == 1)
         }
+    }
+
+    @Test func `no store is marked as restored while a sender is alive`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let url = cluster.url(try await cluster.makeDatabase())
+        let store = try await PostgresDatabase.open(url: url, takeoverAfter: .seconds(600))
+        defer { try? store.close() }
+        try await store.beat("web1:1:16:e1", SenderFacts())
+        let refused = await #expect(throws: StoreError.self) {
+            _ = try await store.markRestored(since: noon, by: "amy", now: noon)
+        }
+        guard case .inUse(_, let reason) = refused else {
+            Issue.record("\(String(describing: refused))")
+            return
+        }
+        #expect(reason.contains("web1:1:16:e1 may be sending"))
+        #expect(try await store.restoreGap() == nil)
+        // As in a dump of an hour ago.
+        _ = try await store.transaction(.quick) { db in
+            try db.execute("UPDATE sender SET heartbeat_at = heartbeat_at - 3600000")
+        }
+        let before = Timestamp(Date())
+        let restored = try await store.markRestored(since: noon, by: "amy", now: noon)
+        // The server's clock counts.
+        #expect(try #require(restored).restoredAt >= before - .seconds(60))
     }
 }

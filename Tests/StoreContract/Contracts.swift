@@ -36,7 +36,7 @@ package enum DaemonLogContract {
 
 /// What every store must do to be kept in order.
 package enum StoreUpkeepContract {
-    package static let promises = outcomePruning + upkeep + reading
+    package static let promises = outcomePruning + upkeep + reading + restoring
 }
 
 /// What every store must do so that all processes send with one provider token.

@@ -39,11 +39,20 @@ package struct MaintainStore: Sendable {
         throw Failure(
             .configuration,
             "\(server) must be restored with the server's own tools, and Fanfare then cannot detect the restore: stop "
-                + "every sender, restore with pg_restore, run `fanfare stop --all --reason restored`, cancel or pause "
-                + "the open runs, also those that wait for an approval, and change the URL of each feed. Keep the stop "
-                + "until `late_by_max` of every start since the dump and the window of every budget and cap have passed; "
-                + "otherwise what was sent since the dump is sent again. Only then lift the stop and start the senders"
+                + "every sender, restore with pg_restore, run `fanfare stop --all --reason restored`, then `fanfare "
+                + "restore --mark --since TIME` with the time at which the dump began; resume or cancel each run that "
+                + "is then paused as restored, and only then lift the stop and start the senders. Without the mark, "
+                + "pushes sent since the dump are sent again"
         )
+    }
+
+    /// Throws for a store in a file, because `fanfare restore FILE` marks it.
+    package static func requireMarkable(_ configuration: Configuration) throws {
+        guard StoreAddress(configuration.store).postgres == nil else { return }
+        throw Failure(
+            .configuration,
+            "\(configuration.store) is a file, and --mark is for a store on PostgreSQL; `fanfare restore FILE` restores "
+                + "a file and marks it")
     }
 
     /// Throws for a store that only its server can copy. The failure names the command that does.
@@ -176,6 +185,30 @@ package struct RestoreResult: Codable, Hashable, Sendable {
     package var text: String {
         "\(store): restored from \(file), \(devices.counted("device")), \(runs.counted("run"))"
             + (setAside.map { "; the previous store is now \($0)" } ?? "")
+    }
+}
+
+/// The stable shape of `restore --mark --json`.
+package struct RestoreMarkResult: Codable, Hashable, Sendable {
+    package var store: String
+    /// The time of the dump.
+    package var madeAt: String
+    /// Whether this command has marked the store. `false` if the store had this mark already.
+    package var marked: Bool
+    /// The runs that were open in the dump, and wait for a person.
+    package var openRuns: [Int64]
+
+    package init(store: String, madeAt: Timestamp, restored: RestoredStore?) {
+        self.store = store
+        self.madeAt = madeAt.iso8601
+        marked = restored != nil
+        openRuns = restored?.runs.map(\.id) ?? []
+    }
+
+    package var text: String {
+        marked
+            ? "\(store): marked as restored from a backup of \(madeAt)"
+            : "\(store): already marked as restored from a backup of \(madeAt); nothing was changed"
     }
 }
 

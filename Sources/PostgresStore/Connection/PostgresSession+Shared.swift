@@ -57,6 +57,13 @@ extension PostgresSession: SQLSession {
         try EventLog.record(self, kind: kind, run: run, actor: actor, detail: detail, files: files, now: now)
     }
 
+    package func record(restored detail: String, number: Int64, by actor: Actor, now: Timestamp) throws {
+        try EventLog.record(
+            self, number: number, kind: .storeRestored, run: nil, actor: actor, detail: detail, now: now)
+    }
+
+    package func skipNumbers(of gap: RestoreGap) throws { try GivenNumbers.skip(gap, self) }
+
     package func eventFaults() throws -> Verification.Check { try EventChain.faults(self) }
 
     package func leaseCheck() throws -> LeaseCheck { try LeaseCheck(self) }

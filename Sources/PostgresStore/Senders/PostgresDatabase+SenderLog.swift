@@ -112,6 +112,17 @@ extension PostgresDatabase {
         }
     }
 
+    package func requireNoSender(_ db: PostgresSession) throws {
+        guard takeoverAfter != nil else { return }
+        try db.lock(table: "sender")
+        let isAlive = try LivingSenders(db, self)
+        let names = try db.all("SELECT name FROM sender WHERE lost_at IS NULL ORDER BY term") { try $0.text(0) }
+        guard let sender = names.first(where: { isAlive($0) }) else { return }
+        throw StoreError.inUse(
+            path: path,
+            reason: "\(sender) may be sending; stop it, and run the same command again after some 10 s")
+    }
+
     package func join(_ run: Int64, by sender: Actor) async throws -> Bool {
         guard takeoverAfter != nil else { return false }
         try await beat(sender.name)

@@ -140,16 +140,7 @@ extension PostgresDatabase {
     }
 
     package func highestNumbers() async throws -> [String: Int64] {
-        try await read(.short) { db in
-            let pairs = try TransferTable.numbered.map { table in
-                let given = try db.first(
-                    "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, 'id')), 0)", table
-                ) { try $0.int64(0) }
-                let used = try db.first(.once("SELECT coalesce(max(id), 0) FROM \"\(table)\"")) { try $0.int64(0) }
-                return (table, max(given ?? 0, used ?? 0))
-            }
-            return Dictionary(uniqueKeysWithValues: pairs)
-        }
+        try await read(.short) { try GivenNumbers.highest($0) }
     }
 
     package func endArrival(
@@ -163,9 +154,7 @@ extension PostgresDatabase {
             try db.execute(
                 "INSERT INTO silent_slot (device_id) SELECT DISTINCT device_id FROM silent_ledger ON CONFLICT DO NOTHING"
             )
-            for (table, number) in numbers where number > 0 {
-                _ = try db.rows("SELECT setval(pg_get_serial_sequence($1, 'id'), $2)", table, number)
-            }
+            try GivenNumbers.set(numbers, db)
             arrival.move.endedAt = now
             arrival.proofs = proofs
             try StopRecord.write(stops, db)

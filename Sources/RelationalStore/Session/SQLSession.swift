@@ -45,6 +45,13 @@ package protocol SQLSession: SendableMetatype {
         _ kind: EventKind, run: Int64?, by actor: Actor, _ detail: String, files: [String: String], now: Timestamp
     ) throws -> Int64
 
+    /// Records the restore of a backup under the number `number`.
+    func record(restored detail: String, number: Int64, by actor: Actor, now: Timestamp) throws
+
+    /// Skips ids that the store may have assigned in the lost time, in every table but `event`. `apns-id`, collapse ids
+    /// and `webhook-id` contain such ids, and must stay unique.
+    func skipNumbers(of gap: RestoreGap) throws
+
     /// Returns the store's time: the caller's moment, or the server's time.
     func moment(_ now: Timestamp) throws -> Timestamp
 

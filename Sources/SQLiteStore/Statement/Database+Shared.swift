@@ -52,6 +52,13 @@ extension Database: SQLSession {
         try EventLog.record(self, kind: kind, run: run, actor: actor, detail: detail, files: files, now: now)
     }
 
+    package func record(restored detail: String, number: Int64, by actor: Actor, now: Timestamp) throws {
+        try EventLog.record(
+            self, number: number, kind: .storeRestored, run: nil, actor: actor, detail: detail, now: now)
+    }
+
+    package func skipNumbers(of gap: RestoreGap) throws { try BackupMarks.skipNumbers(of: gap, self) }
+
     package func moment(_ now: Timestamp) -> Timestamp { now }
 
     package func makeDeliveries(of run: Int64) {}
@@ -232,6 +239,8 @@ extension SQLiteFileStore {
     package func beatBeforeClaim(_ sender: String) {}
 
     package func requireNotLost(_ sender: String, _ db: Database) {}
+
+    package func requireNoSender(_ db: Database) {}
 
     package func living(_ db: Database, at run: Int64) -> OwnerLiveness.IsAlive { isAlive }
 

@@ -9,6 +9,13 @@ package protocol StoreUpkeep: Sendable {
     /// backup.
     var restored: RestoredStore? { get }
 
+    /// Marks the store as restored from a backup that was made at `madeAt`, by means that leave no mark, such as
+    /// `pg_restore`. The effect is that of a restored copy: open runs wait for a person, occurrences and feed items of
+    /// the lost time start no run, and numbers skip. Returns `nil` if the store has this mark already.
+    ///
+    /// Throws ``StoreError/inUse(path:reason:)`` while a sender is alive.
+    func markRestored(since madeAt: Timestamp, by actor: Actor, now: Timestamp) async throws -> RestoredStore?
+
     /// Checks everything that the store promises. Each check has its own snapshot, so that it runs beside senders
     /// without holding back the log for long. The method reads the whole file more than once, changes nothing, and
     /// works on a store that is opened for reading. If damage stops a check, the damage is the fault of that check. If

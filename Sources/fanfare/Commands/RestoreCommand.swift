@@ -19,20 +19,62 @@ struct RestoreCommand: AsyncParsableCommand {
             RUN` ends the run. For a run that waited for a person, the first `resume` confirms that you know this, \
             and the run waits again. Occurrences and feed items since the backup start no run. The same happens when a \
             backup is put in place by other means and a command that writes, or the daemon, opens it.
-            A store on PostgreSQL is restored by pg_restore: this command then says how, and exits with 78.
+            A store on PostgreSQL is restored by pg_restore, which leaves no mark. Stop every sender, restore, run \
+            `fanfare stop --all --reason restored`, and then this command with --mark and the time at which the dump \
+            began. It has the same effects, is refused while a sender is alive, and changes nothing if the store has \
+            this mark already. With a FILE, the command says this and exits with 78.
+
+            Examples:
+              fanfare restore backup.sqlite
+              fanfare restore --mark --since 2026-11-29T02:00Z
             """)
 
     @OptionGroup var settings: Settings
-    @Argument(help: "A file created by `fanfare backup`.", completion: .file()) var file: String
+    @Argument(help: "A file created by `fanfare backup`.", completion: .file()) var file: String?
+    @Flag(help: "Mark a store on PostgreSQL as restored by pg_restore.") var mark = false
+    @Option(help: "With --mark: the time at which the dump began, such as 2026-11-29T02:00Z, or its age, such as 3h.")
+    var since: String?
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
     @Flag(help: "Print the result as JSON.") var json = false
 
+    func validate() throws {
+        guard (file == nil) == mark else {
+            throw ValidationError("give a FILE, or --mark for a store that pg_restore has restored")
+        }
+        guard mark == (since != nil) else {
+            throw ValidationError("--mark and --since belong together: give the time at which the dump began")
+        }
+    }
+
     func run() async throws {
         let configuration = try settings.configuration()
+        if let file { try await restore(file, configuration) }
+        if let since { try await markRestored(since, configuration) }
+    }
+
+    private func markRestored(_ since: String, _ configuration: Configuration) async throws {
+        try MaintainStore.requireMarkable(configuration)
+        try await requireNoSender(configuration)
+        let session = try await settings.session(configuration)
+        guard let madeAt = MomentOption.parse(since, now: session.now) else {
+            throw ValidationError("--since \(since): write a time such as 2026-11-29T02:00Z, or an age such as 3h")
+        }
+        guard madeAt <= session.now else {
+            throw ValidationError("--since \(since): this is in the future; give the time at which the dump began")
+        }
+        try confirm("Mark \(session.store.path) as restored from a dump of \(madeAt.iso8601)?")
+        let restored = try await session.store.markRestored(
+            since: madeAt, by: session.actor, now: session.now)
+        if let restored { Console.note("warning: \(restored.summary)") }
+        let result = RestoreMarkResult(store: session.store.path, madeAt: madeAt, restored: restored)
+        Console.print(json ? try ResultJSON.text(result) : result.text)
+    }
+
+    private func restore(_ file: String, _ configuration: Configuration) async throws {
         try MaintainStore.requireRestorable(configuration, from: file)
         try await requireNoSender(configuration)
-        try await requireSound(configuration)
-        try confirm(configuration)
+        try await requireSound(file, configuration)
+        try confirm("Replace \(configuration.store) with \(file)?")
         // No sender may start between this check and the rename: it would send deliveries unknown to the restored
         // store.
         let hold = try SenderFolder(
@@ -54,14 +96,15 @@ struct RestoreCommand: AsyncParsableCommand {
         else {
             return
         }
+        let store = StoreAddress(configuration.store).postgres.map { "\($0)" } ?? configuration.store
         throw Failure(
             .tryAgain,
-            "nothing was restored: \(sender) sends from \(configuration.store); stop it first, for example with "
+            "nothing was restored: \(sender) sends from \(store); stop it first, for example with "
                 + "`systemctl stop fanfare`")
     }
 
     /// Checks the copy. A copy of an older version is not checked here, but upgraded when it is opened as the store.
-    private func requireSound(_ configuration: Configuration) async throws {
+    private func requireSound(_ file: String, _ configuration: Configuration) async throws {
         let opened: OpenedStore
         do {
             opened = try await StoreOpening.open(file, .reading)
@@ -89,10 +132,8 @@ struct RestoreCommand: AsyncParsableCommand {
         }
     }
 
-    private func confirm(_ configuration: Configuration) throws {
+    private func confirm(_ question: String) throws {
         guard !yes, Console.isInteractive else { return }
-        guard Console.confirms("Replace \(configuration.store) with \(file)?") else {
-            throw Failure(.refused, "nothing was restored")
-        }
+        guard Console.confirms(question) else { throw Failure(.refused, "nothing was restored") }
     }
 }
