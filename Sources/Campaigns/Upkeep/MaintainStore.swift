@@ -46,6 +46,11 @@ package struct MaintainStore: Sendable {
         )
     }
 
+    /// See ``StoreUpkeep/markRestored(since:by:now:)``.
+    package func markRestored(since madeAt: Timestamp, by actor: Actor, now: Timestamp) async throws -> RestoredStore? {
+        try await store.markRestored(since: madeAt, by: actor, now: now)
+    }
+
     /// Throws for a store in a file, because `fanfare restore FILE` marks it.
     package static func requireMarkable(_ configuration: Configuration) throws {
         guard StoreAddress(configuration.store).postgres == nil else { return }

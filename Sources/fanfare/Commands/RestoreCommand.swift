@@ -63,7 +63,7 @@ struct RestoreCommand: AsyncParsableCommand {
             throw ValidationError("--since \(since): this is in the future; give the time at which the dump began")
         }
         try confirm("Mark \(session.store.path) as restored from a dump of \(madeAt.iso8601)?")
-        let restored = try await session.store.markRestored(
+        let restored = try await session.useCases.maintaining.markRestored(
             since: madeAt, by: session.actor, now: session.now)
         if let restored { Console.note("warning: \(restored.summary)") }
         let result = RestoreMarkResult(store: session.store.path, madeAt: madeAt, restored: restored)
