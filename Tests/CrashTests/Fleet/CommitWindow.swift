@@ -88,7 +88,7 @@ struct CommitWindow {
             SELECT json_build_object(
                 'transactions', json_agg(backend_xid::text), 'at', extract(epoch FROM clock_timestamp()))
             FROM pg_stat_activity
-            WHERE datname = '\(database)' AND state = 'active' AND query = 'COMMIT'
+            WHERE datname = '\(database)' AND state = 'active' AND query LIKE '%COMMIT'
                 AND wait_event IS NULL AND pg_xact_status(backend_xid::text::xid8) = 'in progress'
             HAVING count(*) > 0 AND NOT EXISTS (
                 SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'IO' AND wait_event IN ('WALWrite', 'WALSync'))
