@@ -108,7 +108,7 @@ struct PostgresRolesTests {
                     pg_has_role('\(roles.reader)', '\(roles.owner)', 'MEMBER'),
                     has_function_privilege('\(roles.reader)', 'fanfare_audience(text,bigint,bigint)', 'EXECUTE')
                 """)
-            #expect(counts == "0|3|0|f|f|f|f")
+            #expect(counts == "0|4|0|f|f|f|f")
             let analyst = try roles.sql(
                 """
                 SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class
