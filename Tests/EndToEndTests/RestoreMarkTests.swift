@@ -57,7 +57,8 @@ struct `A restored database` {
             #expect(again.status == 0 && again.output.contains(#""marked" : false"#), "\(again)")
             #expect(try fanfare("stop", "--all", "--lift", "--reason", "checked").status == 0)
             let after = try fanfare("run", "--due")
-            #expect(after.status == 0 && place.simulator.log().count == 20, "\(after.errors)")
+            #expect(after.errors.contains("it may have been sent already"), "\(after.errors)")
+            #expect(place.simulator.log().count == 20)
             let audit = try fanfare("audit", "--kind", "store_restored")
             #expect(audit.output.matches(of: /store_restored/).count == 1, "\(audit.output)")
 
