@@ -45,6 +45,32 @@ struct UnheardCommitTests {
         try result.get()
     }
 
+    /// The connection stays open, and the next transaction on it begins as usual.
+    @Test func `a commit of which the server does not know the outcome is tried again on the same connection`()
+        async throws
+    {
+        try await withPool { pool in
+            try await pool.write(.quick) { db in
+                try db.run(
+                    """
+                    CREATE TABLE odd (id int);
+                    CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql
+                        AS $$ BEGIN RAISE EXCEPTION 'not known' USING ERRCODE = '40003'; END $$;
+                    CREATE CONSTRAINT TRIGGER odd AFTER INSERT ON odd DEFERRABLE INITIALLY DEFERRED
+                        FOR EACH ROW EXECUTE FUNCTION odd()
+                    """)
+            }
+            let error = await postgresError {
+                try await pool.write(.durable) { try $0.run("INSERT INTO odd VALUES (1)") }
+            }
+            guard case .outcomeUnknown = error else {
+                Issue.record("\(error.map { "\($0)" } ?? "committed")")
+                return
+            }
+            try await pool.write(.durable) { try $0.run("DELETE FROM odd") }
+        }
+    }
+
     private static func campaign(_ name: String = "new-podcast") throws -> RunDefinition { try definition(name) }
 
     private static let leased: @Sendable (PostgresDatabase) async throws -> Int64 = { store in

@@ -98,6 +98,8 @@ extension PostgresSession {
             let value = try body()
             do { try commit() } catch let error as PostgresError {
                 guard case .outcomeUnknown = error else { throw error }
+                // The server may say so on a connection that stays open.
+                rollBack()
                 return .unheard(value, error)
             }
             return .committed(value)
