@@ -36,6 +36,17 @@ struct SharedProviderTokenTests {
         return try source.authorization().text
     }
 
+    /// A process whose sleeps are reported, and end one by one when the test says so.
+    private func sleepingProcess() -> (ProviderTokenSource, AsyncStream<Duration>, AsyncStream<Void>.Continuation) {
+        let (sleeps, sleep) = AsyncStream.makeStream(of: Duration.self)
+        let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
+        let source = process { duration in
+            sleep.yield(duration)
+            for await _ in wakes { break }
+        }
+        return (source, sleeps, wake)
+    }
+
     /// As the keeper does when its time has come, or it was asked to.
     private func renew(_ source: ProviderTokenSource) async { await source.renewOnce() }
 
@@ -86,12 +97,7 @@ struct SharedProviderTokenTests {
     }
 
     @Test func `a token is renewed ahead of time, and at once when it is asked for`() async throws {
-        let (sleeps, sleep) = AsyncStream.makeStream(of: Duration.self)
-        let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
-        let source = process { duration in
-            sleep.yield(duration)
-            for await _ in wakes { break }
-        }
+        let (source, sleeps, wake) = sleepingProcess()
         try await source.keepFresh {
             let first = try source.authorization().text
             var sleeping = sleeps.makeAsyncIterator()
@@ -180,12 +186,7 @@ struct SharedProviderTokenTests {
     }
 
     @Test func `a held renewal that the store refuses is tried again after a pause`() async throws {
-        let (sleeps, sleep) = AsyncStream.makeStream(of: Duration.self)
-        let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
-        let source = process { duration in
-            sleep.yield(duration)
-            for await _ in wakes { break }
-        }
+        let (source, sleeps, wake) = sleepingProcess()
         try await source.keepFresh {
             _ = try source.authorization()
             var sleeping = sleeps.makeAsyncIterator()

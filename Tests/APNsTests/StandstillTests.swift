@@ -79,6 +79,14 @@ import Testing
         private let kept = Mutex(Kept())
     }
 
+    private static func settings(to server: ScriptedServer, standstillMaxNs: UInt64) throws -> ClientSettings {
+        var settings = ClientSettings(
+            peer: TLSPeer(host: "127.0.0.1", port: server.port),
+            tls: try TLSContext(clientTrusting: server.authorityPath, identity: nil))
+        settings.standstillMaxNs = standstillMaxNs
+        return settings
+    }
+
     @Test(arguments: [(delay: UInt64(0), arrives: 1), (delay: 60_000_000, arrives: 0)])
     func `sends nothing that was permitted before it`(delay: UInt64, arrives: Int) async throws {
         let requests = Mutex(0)
@@ -89,10 +97,7 @@ import Testing
             try connection.write(.status(200, on: stream))
             try connection.readToEnd()
         }
-        var settings = ClientSettings(
-            peer: TLSPeer(host: "127.0.0.1", port: server.port),
-            tls: try TLSContext(clientTrusting: server.authorityPath, identity: nil))
-        settings.standstillMaxNs = delay == 0 ? 60_000_000_000 : delay / 2
+        let settings = try Self.settings(to: server, standstillMaxNs: delay == 0 ? 60_000_000_000 : delay / 2)
         let sender = Sender(delay: delay)
         let loop = try EventLoop(named: "standstill")
         try loop.start()
@@ -124,10 +129,7 @@ import Testing
             try connection.write(.status(200, on: stream))
             try connection.readToEnd()
         }
-        var settings = ClientSettings(
-            peer: TLSPeer(host: "127.0.0.1", port: server.port),
-            tls: try TLSContext(clientTrusting: server.authorityPath, identity: nil))
-        settings.standstillMaxNs = standstill == 0 ? 60_000_000_000 : standstill / 2
+        let settings = try Self.settings(to: server, standstillMaxNs: standstill == 0 ? 60_000_000_000 : standstill / 2)
         let sender = Sender(delay: 0, bodyBytes: 32 << 20)
         let loop = try EventLoop(named: "standstill")
         try loop.start()
@@ -163,10 +165,7 @@ import Testing
                 requests.withLock { $0 += 1 }
             }
         }
-        var settings = ClientSettings(
-            peer: TLSPeer(host: "127.0.0.1", port: server.port),
-            tls: try TLSContext(clientTrusting: server.authorityPath, identity: nil))
-        settings.standstillMaxNs = 30_000_000
+        let settings = try Self.settings(to: server, standstillMaxNs: 30_000_000)
         let sender = Sender(delay: 60_000_000, earlier: true) {
             isStanding.signal()
             _ = hasResponded.wait(timeout: .now() + 50)

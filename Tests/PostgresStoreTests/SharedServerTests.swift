@@ -154,56 +154,57 @@ struct SharedServerTests {
         }
     }
 
+    /// Runs `body` while another transaction has locked all topics, until `body` lets them go.
+    private func whileTopicsAreHeld(
+        _ store: PostgresDatabase, _ body: (_ letGo: DispatchSemaphore) async throws -> Void
+    ) async throws {
+        let gate = DispatchSemaphore(value: 0)
+        let (held, holds) = AsyncStream.makeStream(of: Void.self)
+        async let holding: Void = store.write(.quick) { db in
+            try db.standStill()
+            _ = try db.first("SELECT 1 FROM topic FOR UPDATE") { try $0.int(0) }
+            holds.finish()
+            _ = gate.wait(timeout: .now() + 240)
+        }
+        for await _ in held {}
+        try await body(gate)
+        try await holding
+    }
+
     @Test func `imports that wait for each other hold back no push`() async throws {
         try await withStore { store in
             let run = try await store.startRun(try definition(), owner: Self.sender)
-            let gate = DispatchSemaphore(value: 0)
-            let (held, holds) = AsyncStream.makeStream(of: Void.self)
-            async let holding: Void = store.write(.quick) { db in
-                try db.standStill()
-                _ = try db.first("SELECT 1 FROM topic FOR UPDATE") { try $0.int(0) }
-                holds.finish()
-                _ = gate.wait(timeout: .now() + 240)
-            }
-            for await _ in held {}
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for number in 2..<2 + PostgresDatabase.writersMax {
-                    group.addTask { _ = try await store.importDevices([try record(number)], now: noon) }
+            try await whileTopicsAreHeld(store) { letGo in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 2..<2 + PostgresDatabase.writersMax {
+                        group.addTask { _ = try await store.importDevices([try record(number)], now: noon) }
+                    }
+                    try await Self.untilWaiting(PostgresDatabase.bulkWritersMax, store)
+                    let lease = try await store.lease(run, owner: Self.sender)
+                    let counts = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+                    #expect(counts.accepted == 1)
+                    letGo.signal()
+                    try await group.waitForAll()
                 }
-                try await Self.untilWaiting(PostgresDatabase.bulkWritersMax, store)
-                let lease = try await store.lease(run, owner: Self.sender)
-                let counts = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
-                #expect(counts.accepted == 1)
-                gate.signal()
-                try await group.waitForAll()
             }
-            try await holding
         }
     }
 
     @Test func `imports that wait for each other hold back no registration of another app`() async throws {
         try await withStore { store in
-            let gate = DispatchSemaphore(value: 0)
-            let (held, holds) = AsyncStream.makeStream(of: Void.self)
-            async let holding: Void = store.write(.quick) { db in
-                try db.standStill()
-                _ = try db.first("SELECT 1 FROM topic FOR UPDATE") { try $0.int(0) }
-                holds.finish()
-                _ = gate.wait(timeout: .now() + 240)
-            }
-            for await _ in held {}
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for number in 2..<2 + PostgresDatabase.bulkWritersMax {
-                    group.addTask { _ = try await store.importDevices([try record(number)], now: noon) }
+            try await whileTopicsAreHeld(store) { letGo in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 2..<2 + PostgresDatabase.bulkWritersMax {
+                        group.addTask { _ = try await store.importDevices([try record(number)], now: noon) }
+                    }
+                    try await Self.untilWaiting(PostgresDatabase.bulkWritersMax, store)
+                    let registered = try await store.registerDevices(
+                        [try record(9, topic: "com.example.other")], reading: true, now: noon)
+                    #expect(registered.map(\.effect) == [.inserted])
+                    letGo.signal()
+                    try await group.waitForAll()
                 }
-                try await Self.untilWaiting(PostgresDatabase.bulkWritersMax, store)
-                let registered = try await store.registerDevices(
-                    [try record(9, topic: "com.example.other")], reading: true, now: noon)
-                #expect(registered.map(\.effect) == [.inserted])
-                gate.signal()
-                try await group.waitForAll()
             }
-            try await holding
         }
     }
 
