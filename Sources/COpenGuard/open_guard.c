@@ -4,9 +4,9 @@
 // by SIGILL if it cannot open that file (_dispatch_workq_monitor_pools). While no descriptor is free, this open gives it a
 // number that no file has: read(2) and close(2) of it fail, and libdispatch counts the thread as not running.
 //
-// And streams 0 to 2 for a process that was started without them (`2>&-`). The first files and connections would get these
-// numbers, and notes and results would be written into them. A result that no process can read
-// still is an error: its stream takes no writes.
+// And streams 0 to 2 for a process that was started without them (`2>&-`). The first files and connections would get
+// these numbers, and notes and results would be written into them. A result that no process can read still is an error:
+// its stream takes no writes.
 
 #define _GNU_SOURCE
 #include "open_guard.h"
