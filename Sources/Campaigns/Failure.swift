@@ -123,7 +123,8 @@ extension StoreError {
         case .busy, .diskFull, .journalFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
             .outcomeUnknown, .inUse, .readOnlyFileSystem, .exhausted, .displaced:
             .tryAgain
-        case .accessRefused, .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile, .moved, .moving, .arriving:
+        case .accessRefused, .accessWithdrawn, .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile, .moved, .moving,
+            .arriving:
             .configuration
         case .cannotMake, .backupExists: .cannotMake
         case .inputOutput: .inputOutput

@@ -191,7 +191,11 @@ extension StoreError {
         // While one server takes over from another, the new server is read-only for a short time.
         case .readOnly: return StoreError.unreachable(path: path, reason: "\(error)")
         case .lostRace, .lockTimeout: return StoreError.busy(path: path)
-        case .wrongLogin, .noDatabase, .permission: return StoreError.accessRefused(path: path, reason: "\(error)")
+        case .wrongLogin, .noDatabase, .permission:
+            // The store was opened with this login. A sender waits with the responses that it holds.
+            return error.isOfOpening
+                ? StoreError.accessWithdrawn(path: path, reason: "\(error)")
+                : StoreError.accessRefused(path: path, reason: "\(error)")
         case .damaged: return StoreError.corrupt(path: path, reason: "\(error)")
         default: break
         }

@@ -395,6 +395,7 @@ extension StoreWait.Reason {
         case .diskFull: 2
         case .failing: 3
         case .away: 4
+        case .refused: 5
         }
     }
 }

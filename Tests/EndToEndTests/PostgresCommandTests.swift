@@ -202,8 +202,29 @@ struct `A store on PostgreSQL` {
             try files.moveItem(at: aside, to: note)
             let stopped = try place.fanfare("stop", "--all")
             #expect(stopped.status == 0, "\(stopped.errors)")
-            #expect(try run.finish().status == 76)
+            let ended = try run.finish()
+            #expect(ended.status == 76, "\(ended.errors)")
             #expect(place.simulator.counts().accepted < Installation.slowDevices)
+        }
+    }
+
+    /// As after a change of the password: connections that are open stay, new ones are refused.
+    @Test func `that refuses the login in the middle of a run is waited for`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        try await OwnThread.run {
+            let role = "rotated_\(database)"
+            try cluster.sql("CREATE ROLE \(role) LOGIN")
+            try cluster.sql("ALTER DATABASE \(database) OWNER TO \(role)")
+            let place = try Installation.slow(store: cluster.url(database, user: role))
+            let run = try place.startSlowRun()
+            try cluster.sql("ALTER ROLE \(role) NOLOGIN")
+            try cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
+            try run.wait { run.errors.contains("the server of the store refuses the user or its password") }
+            try cluster.sql("ALTER ROLE \(role) LOGIN")
+            let ended = try run.finish()
+            #expect(ended.status == 0, "\(ended.errors)")
+            try place.expectOnceEach()
         }
     }
 

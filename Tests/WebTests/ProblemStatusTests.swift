@@ -18,8 +18,8 @@ struct ProblemStatusTests {
         .readOnly(path: path), .readOnlyFileSystem(path: path), .exhausted(path: path, reason: "x"),
         .displaced(path: path), .busy(path: path), .inputOutput(path: path, what: "reading"),
         .changedMeanwhile(path: path), .inUse(path: path, reason: "x"), .unreachable(path: path, reason: "x"),
-        .accessRefused(path: path, reason: "x"), .outcomeUnknown(path: path, reason: "x"),
-        .failed(path: path, reason: "x"),
+        .accessRefused(path: path, reason: "x"), .accessWithdrawn(path: path, reason: "x"),
+        .outcomeUnknown(path: path, reason: "x"), .failed(path: path, reason: "x"),
     ])
     func `trouble of the store is the server's error, with its reason`(error: StoreError) {
         let problem = Problem(error)

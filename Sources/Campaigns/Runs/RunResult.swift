@@ -57,7 +57,7 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var holdingBack: [HoldResult]?
     /// When the run's process began to wait for a store that accepts no writes; absent if the process does not wait.
     package var storeWaitSince: String?
-    /// `locked`, `disk_full`, `failing` or `away`.
+    /// `locked`, `disk_full`, `failing`, `away` or `refused`.
     package var storeWait: String?
     /// The latest recovery after a sender exited in the middle of the run; absent if there was none, and in lists.
     package var recovery: RecoveryResult?

@@ -183,7 +183,10 @@ extension Scheduler {
         do {
             try await store.resignDaemon(owner: actor.name)
         } catch {
-            if case StoreError.accessRefused = error { throw error }
+            switch error {
+            case StoreError.accessRefused, StoreError.accessWithdrawn: throw error
+            default: break
+            }
             logger.error(
                 "the daemon's row was not removed; the next daemon replaces it",
                 metadata: .facts([.error: "\(error)"]))

@@ -69,7 +69,7 @@ extension PostgresError {
     }
 
     /// Whether no connection could be opened.
-    private var isOfOpening: Bool { if case .cannotConnect = self { true } else { false } }
+    var isOfOpening: Bool { if case .cannotConnect = self { true } else { false } }
 
     /// Whether the store responds, and may accept the same call later.
     package var isBusy: Bool { isPassing && !isOfOpening && kind != .readOnly }

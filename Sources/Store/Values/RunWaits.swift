@@ -78,6 +78,8 @@ package struct StoreWait: Hashable, Sendable {
         case failing
         /// The server of the store does not respond.
         case away
+        /// The server of the store refuses the login that it accepted before.
+        case refused
     }
 
     package var since: Timestamp
@@ -96,6 +98,7 @@ package struct StoreWait: Hashable, Sendable {
             case .diskFull, .journalFull: .diskFull
             case .inputOutput, .readOnlyFileSystem: .failing
             case .unreachable, .outcomeUnknown: .away
+            case .accessWithdrawn: .refused
             default: .locked
             }
     }

@@ -56,6 +56,9 @@ package enum StoreError: Error, Hashable, Sendable {
     case unreachable(path: String, reason: String)
     /// The server refuses this user, or this operation. Nothing of the call was recorded.
     case accessRefused(path: String, reason: String)
+    /// The server refuses the login of a process that it let in before, for example because the password was just
+    /// changed. Nothing of the call was recorded.
+    case accessWithdrawn(path: String, reason: String)
     /// The connection to the server was lost while the call was being recorded. The call may or may not be recorded.
     case outcomeUnknown(path: String, reason: String)
     /// Any other fault of the database, with its own text and code.
@@ -114,7 +117,7 @@ extension StoreError {
         // An input or output error may pass, because an exhausted quota looks like one. A sender that waits loses no
         // responses: they are in its journal.
         case .busy, .diskFull, .journalFull, .inputOutput, .changedMeanwhile, .unreachable, .outcomeUnknown,
-            .readOnlyFileSystem, .exhausted:
+            .accessWithdrawn, .readOnlyFileSystem, .exhausted:
             true
         default: false
         }
@@ -159,7 +162,7 @@ extension StoreError {
     package var quotesDatabase: Bool {
         switch self {
         case .cannotOpen, .corrupt, .notADatabase, .notAStore, .inputOutput, .unreachable, .accessRefused,
-            .outcomeUnknown, .failed:
+            .accessWithdrawn, .outcomeUnknown, .failed:
             true
         default: false
         }
@@ -231,7 +234,9 @@ extension StoreError: CustomStringConvertible {
                 + "`store: \(from)` is in the configuration"
         case .inUse(let path, let reason): "the store \(path) is in use: \(reason)"
         case .notStorable(let path, let row, let reason): "\(row) cannot be stored in \(path): \(reason)"
-        case .unreachable(_, let reason), .accessRefused(_, let reason), .outcomeUnknown(_, let reason): reason
+        case .unreachable(_, let reason), .accessRefused(_, let reason), .accessWithdrawn(_, let reason),
+            .outcomeUnknown(_, let reason):
+            reason
         case .failed(let path, let reason): "the store \(path) reported an error: \(reason)"
         case .noSuchSegment(let name, let suggestion):
             "no segment \"\(name)\"; " + (suggestion.map { "did you mean \"\($0)\"?" } ?? "import it first")
