@@ -90,6 +90,7 @@ package struct Pipeline: Sendable {
         let control = RunControl(
             counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow,
             journal: sender.journals.own, isJoined: !isLead)
+        defer { control.storeBackoff.runEnded() }
         lanes.takeOver(try await store.holds(of: run.id))
         // The run paused itself, and APNs has not responded to it since.
         if claimed.haltedAt != nil { lanes.probeFirst() }

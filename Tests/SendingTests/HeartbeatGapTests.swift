@@ -22,26 +22,38 @@ import Testing
     @Test(arguments: [true, false]) func `is judged when the responses of before the gap are recorded, or stay out`(
         _ isAnswered: Bool
     ) async throws {
-        let (run, control) = try await begun()
-        let lease = try await scene.store.lease(
-            LeaseRequest(run: run, environment: .production, limit: 20, now: scene.clock.now, owner: "own"))
-        #expect(control.beginLease(in: .production))
-        control.progress.tookLease(lease.deliveries.count)
+        let (run, control, lease) = try await leased()
         try await heartbeat(of: run, control).beat {
             await scene.clock.sleeper(of: .seconds(1))
             go(by: .seconds(3700))
             try await beats(3)
             #expect(try await scene.store.run(run)?.state == .running)
-            if isAnswered {
-                let settlements = lease.deliveries.map { Settlement(acceptanceOf: $0, lease: lease.id) }
-                let counts = try await scene.store.settle(run: run, settlements, now: scene.clock.now)
-                control.progress.recorded(counts, settled: settlements.count)
-            }
-            try await beats(3)
+            if isAnswered { try await settle(lease, of: run, control) }
+            try await beats(9)
         }
         let left = try #require(try await scene.store.run(run))
         #expect(left.halt == (isAnswered ? nil : .late) && left.state == (isAnswered ? .running : .paused))
         #expect(control.decision.reason == (isAnswered ? nil : .stateChanged(.paused)))
+    }
+
+    /// The store takes nothing during the gap, so the lanes offer their responses again only some seconds after it.
+    @Test func `is judged when the store has had time to take the responses`() async throws {
+        let (run, control, lease) = try await leased()
+        let lock = WriteLock(scene.folder.file("store.sqlite"))
+        try await heartbeat(of: run, control).beat {
+            await scene.clock.sleeper(of: .seconds(1))
+            try lock.take()
+            go(by: .seconds(3700))
+            // The last of these claims the run, and is refused.
+            try await beats(11)
+            try lock.release()
+            try await beats(6)
+            #expect(control.decision.reason == nil)
+            try await settle(lease, of: run, control)
+            try await beats(9)
+        }
+        #expect(control.decision.reason == nil)
+        #expect(try await scene.store.run(run)?.state == .running)
     }
 
     @Test func `of a few seconds makes no run late, however soon it may be late`() async throws {
@@ -67,6 +79,21 @@ import Testing
         #expect(try await scene.store.claim(run, by: "own", now: scene.clock.now) == .claimed)
         let counts = try await scene.store.freeze(run, by: "own", now: scene.clock.now) { _ in }
         return (run, RunControl(counts: counts, isFrozen: true))
+    }
+
+    private func leased() async throws -> (run: Int64, RunControl, Lease) {
+        let (run, control) = try await begun()
+        let lease = try await scene.store.lease(
+            LeaseRequest(run: run, environment: .production, limit: 20, now: scene.clock.now, owner: "own"))
+        #expect(control.beginLease(in: .production))
+        control.progress.tookLease(lease.deliveries.count)
+        return (run, control, lease)
+    }
+
+    private func settle(_ lease: Lease, of run: Int64, _ control: RunControl) async throws {
+        let settlements = lease.deliveries.map { Settlement(acceptanceOf: $0, lease: lease.id) }
+        let counts = try await scene.store.settle(run: run, settlements, now: scene.clock.now)
+        control.progress.recorded(counts, settled: settlements.count)
     }
 
     private func heartbeat(of run: Int64, _ control: RunControl, lateByMax: Duration = .seconds(3600)) -> Heartbeat {

@@ -119,6 +119,10 @@ import Testing
         #expect(senders.holder(registration.name).storeWait == StoreWait(since: clock.now, reason: .diskFull))
         control.renewTrust(from: .now())
         #expect(senders.holder(registration.name).storeWait == nil)
+        control.storeBackoff.leaseRefused(.diskFull(path: "/s"), at: clock.now)
+        #expect(senders.holder(registration.name).storeWait != nil)
+        control.storeBackoff.runEnded()
+        #expect(senders.holder(registration.name).storeWait == nil)
         registration.release()
     }
 }

@@ -1,7 +1,6 @@
 import APNs
 import APNsSimulator
 import Foundation
-import GRDB
 import Logging
 import LonePipeline
 import Model
@@ -242,29 +241,6 @@ extension FaultScene {
             guard ContinuousClock.now < deadline else { throw NeverCame() }
             await Task.yield()
         }
-    }
-}
-
-/// Another program that holds the store's write lock.
-private final class WriteLock: Sendable {
-    private let connection: Mutex<DatabaseQueue?> = Mutex(nil)
-    private let path: String
-
-    init(_ path: String) { self.path = path }
-
-    func take() throws {
-        var configuration = GRDB.Configuration()
-        configuration.busyMode = .timeout(30)
-        configuration.allowsUnsafeTransactions = true
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
-        try queue.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
-        connection.withLock { $0 = queue }
-    }
-
-    func release() throws {
-        let queue = connection.withLock { $0.take() }
-        try queue?.inDatabase { try $0.execute(sql: "ROLLBACK") }
-        try queue?.close()
     }
 }
 

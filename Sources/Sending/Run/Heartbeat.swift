@@ -14,8 +14,9 @@ struct Heartbeat: Sendable {
     /// A gap between two heartbeats below which the run is not claimed again, whatever its `late_by_max`: slow
     /// heartbeats, and short outages of the store.
     private static let gapMin: Duration = .seconds(30)
-    /// The number of heartbeats that a claim after a gap waits for responses from before the gap.
-    private static let patience = 5
+    /// The number of heartbeats that a claim after a gap waits for responses from before the gap. A response that the
+    /// store refused during the gap is offered again within 5 s.
+    private static let patience = 10
 
     let store: any SendingStore
     let run: Int64
@@ -153,6 +154,8 @@ struct Heartbeat: Sendable {
         // Responses from before the gap are recorded first, since they may complete the run.
         if control.progress.inFlight > 0, gap.beats < Self.patience {
             control.trust.gate.recall()
+            // Throws while the store is unavailable and takes no responses.
+            _ = try await store.stops()
             return false
         }
         // The wall clock may lack the gap, as that of a paused virtual machine does until it is set.
@@ -222,6 +225,7 @@ struct Heartbeat: Sendable {
             } catch is CancellationError {
                 return
             } catch let error as StoreError where error.isPassing {
+                beatsSinceGap = 0
                 // The error does not end this sender's ownership of the run.
                 control.storeBackoff.storeRefused(error, at: clock.now())
             }

@@ -88,6 +88,15 @@ package final class StoreBackoff: Sendable {
         storeIsBack()
     }
 
+    /// Ends the wait together with its run, which takes no lease any more. Other runs report their own waits.
+    func runEnded() {
+        let hasWaited = state.withLock { state in
+            defer { (state.wait, state.isLeaseRefused) = (nil, false) }
+            return state.wait != nil
+        }
+        if hasWaited { tell(nil) }
+    }
+
     /// Records that the store is available again. Returns `false` if other callers still wait for the store.
     @discardableResult func storeIsBack() -> Bool {
         let (isBack, hasWaited) = state.withLock { state in
