@@ -50,6 +50,8 @@ package struct HotPath {
         let left = try await store.lease(
             LeaseRequest(run: run, environment: .production, limit: 10, now: later, owner: "a"))
         #expect(!left.deliveries.isEmpty)
+        // Too few for a range.
+        _ = try await store.settle(run: run, Array(left.settlements(.accepted).prefix(3)), now: later)
         _ = try await store.recover(run, heldBy: "a", try await store.abandonedLeases(run), [], now: later)
         _ = try await store.markGone(run: run, now: later)
         try await silent()

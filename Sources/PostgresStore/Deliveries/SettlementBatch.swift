@@ -153,19 +153,18 @@ struct SettlementBatch {
     }
 
     private func recordPlain(_ settlements: [Settlement]) throws -> [Int64] {
+        var count = 0
+        var rest: [Settlement] = []
+        for (_, part) in settlements.byLease {
+            guard var range = AcceptedRange(part) else {
+                rest += part
+                continue
+            }
+            count += try record(range)
+            for settlement in part where !range.take(settlement) { rest.append(settlement) }
+        }
+        if !rest.isEmpty { count += try recordAccepted(rest) }
         let devices = settlements.map(\.device)
-        let count = try db.execute(
-            """
-            UPDATE \(table.name) SET
-                state = \(DeliveryState.accepted.code), leases = given.number, attempt = given.attempt,
-                generation = given.generation, not_before = NULL, status = \(Settlement.acceptedStatus), reason = NULL,
-                locale_index = given.locale, changed_at = $6
-            FROM unnest($1::bigint[], $2::int[], $3::int[], $4::int[], $5::int[])
-                AS given (device, number, attempt, generation, locale)
-            WHERE device_id = given.device AND state = \(DeliveryState.pending.code) AND leases = given.number - 1
-            """, devices, settlements.map { Int32(clamping: $0.leaseNumber) },
-            settlements.map { Int32(clamping: $0.attempt) }, settlements.map { Int32(clamping: $0.generation) },
-            settlements.map { $0.localeIndex.map { Int32(clamping: $0) } }, moment)
         // The server would take as long to return the ids as for a tenth of the update.
         guard count < settlements.count else { return devices }
         return try db.all(
@@ -174,6 +173,36 @@ struct SettlementBatch {
             WHERE device_id = ANY ($1) AND state = \(DeliveryState.accepted.code) AND xmin = pg_current_xact_id()::xid
             """, devices
         ) { try $0.int64(0) }
+    }
+
+    private func record(_ range: AcceptedRange) throws -> Int {
+        // A place outside the bytes would be an error, so CASE guarantees the order of the checks.
+        try db.execute(
+            """
+            UPDATE \(table.name) SET
+                state = \(DeliveryState.accepted.code), leases = $4, attempt = $5, generation = $6, not_before = NULL,
+                status = \(Settlement.acceptedStatus), reason = NULL,
+                locale_index = nullif(get_byte($3, (device_id - $1)::int) - 2, -1), changed_at = $7
+            WHERE device_id BETWEEN $1 AND $2 AND state = \(DeliveryState.pending.code) AND leases = $4 - 1
+                AND CASE WHEN device_id BETWEEN $1 AND $2
+                    THEN get_byte($3, (device_id - $1)::int) > 0 ELSE false END
+            """, range.first, range.last, range.codes, Int32(clamping: range.leaseNumber),
+            Int32(clamping: range.attempt), Int64(range.generation), moment)
+    }
+
+    private func recordAccepted(_ settlements: [Settlement]) throws -> Int {
+        try db.execute(
+            """
+            UPDATE \(table.name) SET
+                state = \(DeliveryState.accepted.code), leases = given.number, attempt = given.attempt,
+                generation = given.generation, not_before = NULL, status = \(Settlement.acceptedStatus), reason = NULL,
+                locale_index = given.locale, changed_at = $6
+            FROM unnest($1::bigint[], $2::int[], $3::int[], $4::int[], $5::int[])
+                AS given (device, number, attempt, generation, locale)
+            WHERE device_id = given.device AND state = \(DeliveryState.pending.code) AND leases = given.number - 1
+            """, settlements.map(\.device), settlements.map { Int32(clamping: $0.leaseNumber) },
+            settlements.map { Int32(clamping: $0.attempt) }, settlements.map { Int32(clamping: $0.generation) },
+            settlements.map { $0.localeIndex.map { Int32(clamping: $0) } }, moment)
     }
 
     private func recordOthers(_ settlements: [Settlement]) throws -> [Int64] {
@@ -226,16 +255,6 @@ struct SettlementBatch {
             UPDATE lease SET open = open - given.settled
             FROM unnest($1::bigint[], $2::bigint[]) AS given (lease, settled) WHERE id = given.lease
             """, leases, counts)
-    }
-}
-
-extension Settlement {
-    static let acceptedStatus = 200
-
-    /// Whether this is a plain acceptance, as nearly all outcomes of a healthy run are.
-    fileprivate var isPlainAcceptance: Bool {
-        status == Self.acceptedStatus && verdict == .accepted && reason == nil && !isInDoubt && !isExcused
-            && effect == .none
     }
 }
 

@@ -26,14 +26,7 @@ struct SettlementBatch {
 
     func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
         var effects = Effects()
-        // Settlements are grouped by lease, so this loop meets each lease once or a few times.
-        var start = settlements.startIndex
-        while start < settlements.endIndex {
-            let id = settlements[start].lease
-            let end = settlements[start...].firstIndex { $0.lease != id } ?? settlements.endIndex
-            try record(settlements[start..<end], ofLease: id, &effects)
-            start = end
-        }
+        for (lease, part) in settlements.byLease { try record(part, ofLease: lease, &effects) }
         if !effects.staged.isEmpty { try StageController.of(run, at: now, db)?.count(effects.staged) }
         try caps.settle(effects.capped, run: run, at: now)
         try TokenProofs.record(effects.proofs, db)
@@ -60,9 +53,9 @@ struct SettlementBatch {
             return
         }
         var range = AcceptedRange(settlements)
-        if let made = range, try !made.record(run: run, now: now, db) { range = nil }
+        if let made = range, try !record(made) { range = nil }
         for settlement in settlements {
-            let isRecorded = range?.add(settlement) ?? false
+            let isRecorded = range?.take(settlement) ?? false
             guard try isRecorded || statement.record(settlement) else {
                 try extendLedger(settlement, &effects.capped)
                 continue
@@ -81,6 +74,35 @@ struct SettlementBatch {
         }
         try lease.write(db)
     }
+
+    /// Returns `false` and changes nothing if any of the deliveries already has its outcome.
+    private func record(_ range: AcceptedRange) throws -> Bool {
+        var isWhole = false
+        try db.inSavepoint {
+            let update = try RowStatement(db, Self.acceptance)
+            try update.bind(run, update.parameter(":run"))
+            try update.bind(now.milliseconds, update.parameter(":now"))
+            try update.bind(Int64(range.leaseNumber), update.parameter(":number"))
+            try update.bind(Int64(range.attempt), update.parameter(":attempt"))
+            try update.bind(Int64(range.generation), update.parameter(":generation"))
+            try update.bind(range.first, update.parameter(":first"))
+            try update.bind(range.last, update.parameter(":last"))
+            try update.bind(range.codes, update.parameter(":codes"))
+            try update.run()
+            isWhole = update.changes == range.count
+            return isWhole ? .commit : .rollback
+        }
+        return isWhole
+    }
+
+    private static let acceptance = """
+        UPDATE delivery SET
+            state = \(DeliveryState.accepted.rawValue), leases = :number, attempt = :attempt, generation = :generation, not_before = NULL,
+            status = \(Settlement.acceptedStatus), reason = NULL,
+            locale_index = nullif(byte_at(:codes, device_id - :first) - 2, -1), changed_at = :now
+        WHERE run_id = :run AND device_id BETWEEN :first AND :last AND state = \(DeliveryState.pending.rawValue)
+            AND leases = :number - 1 AND byte_at(:codes, device_id - :first) > 0
+        """
 
     private func settleLedger(_ settlement: Settlement) throws {
         if settlement.mayHaveReachedAPNs {
