@@ -237,7 +237,7 @@ struct SharedServerTests {
         }
     }
 
-    @Test func `a merge that waits for an import of a segment does not keep its topic from other registrations`()
+    @Test func `what waits for an import of a segment keeps neither its topic nor a connection from others`()
         async throws
     {
         try await withStore { store in
@@ -255,6 +255,13 @@ struct SharedServerTests {
             let merging = try record(2, installation: "install-1")
             await #expect(throws: StoreError.busy(path: store.path)) {
                 _ = try await store.registerDevices([merging], reading: true, now: noon)
+            }
+            await #expect(throws: StoreError.busy(path: store.path)) {
+                _ = try await store.removeDevice(1, now: noon, by: "test")
+            }
+            await #expect(throws: StoreError.busy(path: store.path)) {
+                try await store.defineSegment(
+                    "all", source: "test", expression: .everyone, now: noon, event: nil)
             }
             // An import tries again, and lets others go first.
             async let imported = store.importDevices([merging], now: noon)

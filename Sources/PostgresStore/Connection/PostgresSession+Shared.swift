@@ -49,7 +49,11 @@ extension PostgresSession: SQLSession {
 
     package var goesByCallersClock: Bool { time == .caller }
 
-    package func lock(table: String) throws { try run("LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE") }
+    package func lock(table: String, within limit: Duration?) throws {
+        let lock = "LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE"
+        guard let limit else { return try run(lock) }
+        try run("SET LOCAL lock_timeout = \(limit.wholeMilliseconds); \(lock); SET LOCAL lock_timeout TO DEFAULT")
+    }
 
     package func record(
         _ kind: EventKind, run: Int64?, by actor: Actor, _ detail: String, files: [String: String], now: Timestamp

@@ -17,11 +17,7 @@ struct DeviceMerge {
     /// because the outcomes of its deliveries in flight are recorded there.
     func absorb(_ gone: Int64, into kept: Int64) throws {
         let deletion = DeviceDeletion(db)
-        // A registration holds its topics. While an import of a segment commits, do not keep the topics from all other
-        // registrations: fail as busy, and be tried again.
-        try db.run("SET LOCAL lock_timeout = '1s'")
         let moment = try deletion.begin([gone, kept], at: now)
-        try db.run("SET LOCAL lock_timeout TO DEFAULT")
         try inheritCaps(of: gone, by: kept)
         try DeviceRows(db).hold([gone, kept].sorted())
         try db.execute(

@@ -13,7 +13,7 @@ extension PostgresDatabase {
     }
 
     package func prune(_ devices: [Int64], _ policy: PrunePolicy) async throws -> [PrunePolicy.Reason] {
-        try await write(.quick) { db in try DevicePruning(db, policy).delete(devices) }
+        try await retryingWhileBusy { db in try DevicePruning(db, policy).delete(devices) }
     }
 
     package func removeDevice(_ id: Int64, now: Timestamp, by actor: Actor) async throws -> DeviceRemoval? {

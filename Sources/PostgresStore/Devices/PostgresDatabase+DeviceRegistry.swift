@@ -9,9 +9,9 @@ extension PostgresDatabase {
     private static let importTimeMax: Duration = .seconds(600)
     private static let busyWait: Duration = .seconds(1)
 
-    /// Writes a batch of an import. A merge in it may find the segments locked. Then the batch lets other registrations
-    /// of its topics go first, and starts again.
-    private func importBatch<Value: Sendable>(
+    /// Writes a batch of an import, or of a pruning, which may find the segments locked. Then the batch lets others of
+    /// its topics go first, and starts again.
+    func retryingWhileBusy<Value: Sendable>(
         _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
         let end = ContinuousClock.now + Self.importTimeMax
@@ -35,7 +35,7 @@ extension PostgresDatabase {
             try registration.flush()
             return counts
         }
-        return try await dryRun ? read(register) : importBatch(register)
+        return try await dryRun ? read(register) : retryingWhileBusy(register)
     }
 
     package func deviceImport() async throws -> any DeviceImport { BatchImport(store: self) }
@@ -63,7 +63,7 @@ extension PostgresDatabase {
             }
         }
         // Requests of single devices must not wait behind the imports of files and segments.
-        return try await reading ? write(.quick, register) : importBatch(register)
+        return try await reading ? write(.quick, register) : retryingWhileBusy(register)
     }
 
     private static func stored(_ records: [DeviceRecord]) -> [DeviceRecord] {

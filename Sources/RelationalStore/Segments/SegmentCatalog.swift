@@ -9,7 +9,10 @@ package struct SegmentCatalog<Session: SQLSession> {
 
     /// Locks all segments. Until the transaction ends, no other transaction creates, defines or fills a segment.
     /// Readers are not blocked. Call it before devices are deleted or a segment is defined.
-    package func hold() throws { try db.lock(table: "segment") }
+    ///
+    /// Fails as busy after a second. An import of members may hold the lock for minutes while it commits, and a caller
+    /// that waits for it holds a connection that leases and settlements need, and locks that registrations need.
+    package func hold() throws { try db.lock(table: "segment", within: .seconds(1)) }
 
     /// Returns a segment. If there is none, throws ``StoreError/noSuchSegment(_:suggestion:)`` with the most similar
     /// existing name.

@@ -29,8 +29,9 @@ package protocol SQLSession: SendableMetatype {
     /// Whether times come from the caller's clock; see ``RelationalStore/goesByCallersClock``.
     var goesByCallersClock: Bool { get }
 
-    /// Blocks other writers of a table until the transaction ends; readers continue.
-    func lock(table: String) throws
+    /// Blocks other writers of a table until the transaction ends; readers continue. Fails as busy if the lock is not
+    /// free within the limit.
+    func lock(table: String, within limit: Duration?) throws
 
     /// Runs `body`, which only reads, and gives back the locks on the tables that it read.
     ///
@@ -150,6 +151,9 @@ package protocol SQLFields: SendableMetatype {
 
 // An engine's session may declare the same functions with its own types, which then take precedence.
 extension SQLSession {
+    /// Waits for the lock until the transaction's own limit.
+    package func lock(table: String) throws { try lock(table: table, within: nil) }
+
     @discardableResult @_disfavoredOverload
     package func execute(_ statement: SQLStatement, _ values: any SQLValue...) throws -> Int {
         try execute(statement, values: values)

@@ -59,7 +59,7 @@ struct FeedbackCountCheck<Session: SQLSession> {
         guard let found, found.prunedAt == nil else { return true }
         let removal = try db.first("SELECT received_until FROM feedback_removal") { try $0.timestamp(0) }
         if let removal, removal >= found.start { return true }
-        let lost = try lostDevices(of: sums.run, since: found.start)
+        let lost = try db.keepingNoLocks { try lostDevices(of: sums.run, since: found.start) }
         return sums.kind.isOncePerPush ? sums.counted - sums.kept <= lost : lost > 0
     }
 

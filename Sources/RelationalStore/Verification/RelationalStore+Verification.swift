@@ -188,7 +188,7 @@ extension StoreError {
     /// `verify`, and a retry may succeed.
     fileprivate var isFault: Bool {
         switch self {
-        case .unreachable, .outcomeUnknown: false
+        case .unreachable, .accessRefused, .accessWithdrawn, .outcomeUnknown: false
         default: !isAnotherProgram
         }
     }

@@ -44,7 +44,7 @@ extension Database: SQLSession {
     package var goesByCallersClock: Bool { true }
 
     /// Does nothing: only one transaction writes at a time.
-    package func lock(table: String) {}
+    package func lock(table: String, within limit: Duration?) {}
 
     package func record(
         _ kind: EventKind, run: Int64?, by actor: Actor, _ detail: String, files: [String: String], now: Timestamp
