@@ -174,6 +174,19 @@ struct ManageAccessTests {
         }
     }
 
+    @Test func `an invitation that is used up gives its token, also if no session can begin`() async throws {
+        try await Self.withAccess { access, store in
+            let log = LeavingLog(store)
+            log.leavesAfterAcceptance.withLock { $0 = true }
+            let (_, secret) = try await access.invite(
+                name: "anna", role: .viewer, topic: nil, by: "amy", now: Self.noon)
+            let joined = try #require(
+                try await ManageAccess(store: log).join(secret, now: Self.noon) { Actor($0.name) })
+            #expect(joined.session == nil)
+            #expect(try await access.authenticate(joined.secret, now: Self.noon)?.name == "anna")
+        }
+    }
+
     @Test func `a secret pasted into a reason is cut out of it`() async throws {
         // Zeros and ones alone would not look mixed, and dashes part letters.
         for bytes in [[UInt8](repeating: 0xFB, count: 32), [UInt8](repeating: 0, count: 32), Array(0..<32)] {
@@ -189,6 +202,7 @@ struct ManageAccessTests {
 /// A store that cannot be asked for a while.
 private final class LeavingLog: AccessLog {
     let isAway = Mutex(false)
+    let leavesAfterAcceptance = Mutex(false)
     private let store: any AccessLog
 
     init(_ store: any AccessLog) { self.store = store }
@@ -222,7 +236,10 @@ private final class LeavingLog: AccessLog {
     func acceptInvitation(
         secretHash: String, newHash: String, by actor: Actor, now: Timestamp
     ) async throws -> AccessToken? {
-        try await asked().acceptInvitation(secretHash: secretHash, newHash: newHash, by: actor, now: now)
+        let accepted = try await asked().acceptInvitation(
+            secretHash: secretHash, newHash: newHash, by: actor, now: now)
+        if leavesAfterAcceptance.withLock({ $0 }) { isAway.withLock { $0 = true } }
+        return accepted
     }
     func markAccessTokenUsed(_ id: Int64, now: Timestamp) async throws {
         try await asked().markAccessTokenUsed(id, now: now)

@@ -12,8 +12,8 @@ extension ManageAccess {
         package var token: AccessToken
         /// The secret of the token, with which the person signs in elsewhere.
         package var secret: String
-        /// The secret of the session that has begun.
-        package var session: String
+        /// The secret of the session that has begun; `nil` if none could begin.
+        package var session: String?
     }
 
     /// Invites a person, and returns the secret of the invitation. The store keeps only a hash of it, so the caller
@@ -44,7 +44,8 @@ extension ManageAccess {
     }
 
     /// Accepts an invitation: the person gets a token, and a session begins. Returns `nil` if the invitation is not
-    /// open.
+    /// open. The invitation is used up when this returns, so a session that cannot begin is no error: the person has the
+    /// token to sign in with.
     ///
     /// - Parameter actor: the person, given the record of the invitation.
     package func join(
@@ -55,7 +56,7 @@ extension ManageAccess {
         let accepted = try await store.acceptInvitation(
             secretHash: Self.hash(secret), newHash: Self.hash(own), by: actor, now: now)
         guard let accepted else { return nil }
-        return Joined(token: accepted, secret: own, session: try await signIn(accepted, by: actor, now: now))
+        return Joined(token: accepted, secret: own, session: try? await signIn(accepted, by: actor, now: now))
     }
 
     /// Changes the role and the app of a token. The change takes effect immediately, also for its sessions.

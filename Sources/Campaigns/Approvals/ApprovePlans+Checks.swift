@@ -52,6 +52,17 @@ extension ApprovePlans {
         }
     }
 
+    /// Adds the authors since the request. The start asks for them again, so that a signature that would not count there
+    /// must be refused now.
+    func withContributors(_ record: ApprovalRecord) async throws -> ApprovalRecord {
+        var record = record
+        let request = record.request
+        let contributors = try await store.contributors(
+            campaign: request.campaign, occurrence: request.occurrence, digest: request.digest)
+        record.request.authors = contributors.union(request.authors).sorted()
+        return record
+    }
+
     func requireOther(_ identity: String, _ request: ApprovalRequest, _ people: People) throws {
         let person = people.person(identity)
         guard isAuthor(person, of: request, people) else { return }

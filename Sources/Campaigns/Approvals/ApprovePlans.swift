@@ -174,6 +174,7 @@ package struct ApprovePlans: Sendable {
         var record = try await find(plan)
         if !isRejection {
             record = try await recounted(record, by: actor, now: now)
+            record = try await withContributors(record)
             try requireShown(shown ?? plan, record.request)
             try await requireUnchanged(record.request)
             let people = try await people()
@@ -198,7 +199,7 @@ package struct ApprovePlans: Sendable {
     package func sign(
         _ plan: String, signature: String, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalResult {
-        let record = try await find(plan)
+        let record = try await withContributors(try await find(plan))
         let people = try await people()
         let bytes: Data
         do {

@@ -31,15 +31,19 @@ struct ContributorLookup: Sendable {
         guard let folders = rules.files else { return [] }
         let campaign = definition.campaign
         let last = try await store.latestSignedRun(campaign: campaign.name)
-        let sent = try await filesSent(with: last)
+        let creation = try await self.creation(of: last)
+        let sent = creation?.files ?? [:]
         var authors = try await whoDefinedSegments(of: campaign, since: last?.createdAt)
         let files = files.isEmpty ? Self.files(of: campaign, in: folders) : files
         if files.isEmpty { authors.insert(Self.unknown("no file of campaign \(campaign.name)")) }
         let writes = try await events(.fileWritten)
         for (path, hash) in files where hash.isEmpty || sent[path] != hash {
             let known = writes.all.filter { $0.files[path] != nil }
-            // The writes are newest first. Stop at the content that the last run sent: earlier authors do not count.
-            let since = known.prefix { sent[path] == nil || $0.files[path] != sent[path] }
+            // The writes are newest first. Stop at the content that the last run sent: earlier authors do not count. A
+            // later write of the same content may have failed, after another one.
+            let since = known.prefix { write in
+                sent[path] == nil || write.files[path] != sent[path] || write.id > creation.map(\.id) ?? 0
+            }
             authors.formUnion(since.map(\.actor.identity))
             if writes.isCut, since.count == known.count {
                 authors.insert(Self.unknown("the authors of earlier versions of \(path)"))
@@ -75,10 +79,10 @@ struct ContributorLookup: Sendable {
         return Dictionary(uniqueKeysWithValues: paths.map { ($0, (try? FileHash.hash(of: $0)) ?? "") })
     }
 
-    private func filesSent(with run: Run?) async throws -> [String: String] {
-        guard let run else { return [:] }
+    private func creation(of run: Run?) async throws -> StoreEvent? {
+        guard let run else { return nil }
         let filter = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
-        return try await store.events(filter, before: nil, limit: 1).events.first?.files ?? [:]
+        return try await store.events(filter, before: nil, limit: 1).events.first
     }
 
     /// Returns the events, newest first.

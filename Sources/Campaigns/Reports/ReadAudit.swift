@@ -81,9 +81,10 @@ package struct EventResult: Codable, Hashable, Sendable {
         origin = event.actor.origin.rawValue
         run = event.run
         campaign = event.campaign
-        if case .account(let uid, let user) = event.actor.authentication {
-            self.uid = uid
-            self.user = user
+        let account = event.actor.identity
+        if account.hasPrefix("os:") {
+            uid = event.actor.identityUID
+            user = String(account.dropFirst(3))
         }
         command = event.actor.command
         files = event.files

@@ -42,18 +42,23 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
         self.command = command
     }
 
-    /// Restores a recorded actor. If there is no uid, `user` is the account of the person or program that called a
-    /// page or the API.
-    package init(_ name: String, uid: Int64?, user: String?, origin: Origin, command: String?) {
-        let account = uid.flatMap { uid in user.map { Authentication.account(uid: uid, user: $0) } }
-        self.init(name, authentication: account ?? .none, origin: origin, command: command)
-        if account == nil { signedInAs = user }
+    /// The account to record: that of the person, as ``identity`` has it, or else that of the process. A person who
+    /// calls `sudo` must not be recorded as the service's user, because authors may not sign their own work.
+    package var recordedAccount: (uid: Int64?, user: String?) {
+        if let signedInAs { return (signedInUID, signedInAs) }
+        guard case .account(let uid, let user) = authentication else { return (nil, nil) }
+        return (uid, user)
     }
 
-    /// The account that the operating system guarantees.
-    package var account: (uid: Int64, user: String)? {
-        guard case .account(let uid, let user) = authentication else { return nil }
-        return (uid, user)
+    /// Restores a recorded actor, see ``recordedAccount``.
+    package init(_ name: String, uid: Int64?, user: String?, origin: Origin, command: String?) {
+        self.init(name, origin: origin, command: command)
+        // No user of a system has a colon in its name, and no account of a person lacks one.
+        if let uid, let user, !user.contains(":") {
+            authentication = .account(uid: uid, user: user)
+        } else {
+            (signedInAs, signedInUID) = (user, uid)
+        }
     }
 
     /// Creates an actor with only a name.

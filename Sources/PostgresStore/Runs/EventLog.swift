@@ -13,9 +13,9 @@ enum EventLog {
         _ db: PostgresSession, number: Int64? = nil, kind: EventKind, run: Int64?, actor: Actor, detail: String,
         files: [String: String] = [:], now: Timestamp
     ) throws -> Int64 {
-        let account = actor.account
+        let account = actor.recordedAccount
         return try EventChain.append(
             db, now, kind.rawValue, run, actor.name, detail, files.isEmpty ? nil : try StoredJSON.text(files),
-            account?.uid, account?.user ?? actor.signedInAs, actor.command, actor.origin.rawValue, number: number)
+            account.uid, account.user, actor.command, actor.origin.rawValue, number: number)
     }
 }

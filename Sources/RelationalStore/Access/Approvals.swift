@@ -33,7 +33,8 @@ extension RelationalStore {
                 "SELECT authors, asked_by FROM approval WHERE campaign = $1 AND occurrence = $2 AND digest = $3",
                 campaign, occurrence, digest
             ) { row in try StoredJSON.value(try row.text(0)) + [try row.text(1)] }
-            let makers = try db.all("SELECT DISTINCT maker FROM saved_plan WHERE digest = $1", digest) {
+            // A person who looks at the same plan later, as an approver may, has contributed nothing to it.
+            let makers = try db.all("SELECT maker FROM saved_plan WHERE digest = $1 ORDER BY id LIMIT 1", digest) {
                 try $0.text(0)
             }
             // A person who gave an occurrence its values has written a part of what it sends.

@@ -29,14 +29,14 @@ extension RelationalStore {
             if text.known != nil { try record(.changeRejected, text, db) }
             return nil
         }
-        let account = held.author.account
+        let account = held.author.recordedAccount
         held.id =
             try db.first(
                 """
                 INSERT INTO pending_change (kind, name, text, hash, base, author, uid, account, origin, asked_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id
                 """, held.kind, held.name, held.text, held.hash, held.base, held.author.name,
-                account?.uid, account?.user ?? held.author.signedInAs, held.author.origin.rawValue, held.askedAt
+                account.uid, account.user, held.author.origin.rawValue, held.askedAt
             ) { try $0.int64(0) } ?? 0
         try record(.changeHeld, text, db)
         return held

@@ -22,8 +22,8 @@ enum EventLog {
             arguments: [
                 "number": number, "now": now.milliseconds, "kind": kind.rawValue, "run": run, "actor": actor.name,
                 "detail": detail,
-                "files": files.isEmpty ? nil : try StoredJSON.text(files), "uid": actor.account?.uid,
-                "user": actor.account?.user ?? actor.signedInAs,
+                "files": files.isEmpty ? nil : try StoredJSON.text(files), "uid": actor.recordedAccount.uid,
+                "user": actor.recordedAccount.user,
                 "command": actor.command, "origin": actor.origin.rawValue,
             ])
         let event = db.lastInsertedRowID

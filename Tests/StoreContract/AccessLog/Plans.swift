@@ -21,6 +21,10 @@ extension AccessLogContract {
             let contributors = { (digest: String) in
                 try await store.contributors(campaign: "spring", occurrence: "", digest: digest)
             }
+            // An approver who plans the same.
+            var again = try plan("spring")
+            again.maker = "token:ben"
+            _ = try await store.savePlan(again)
             #expect(try await contributors("d") == ["token:anna"])
             #expect(try await contributors("e") == [])
             var incomplete = try plan("spring", digest: "e")

@@ -26,6 +26,14 @@ extension RunLogContract {
             #expect(
                 ended?.counts.suppressed == 2 && ended?.counts.unknown == 1 && ended?.finishedAt == noon + .seconds(1))
         }
+        Promise("who calls a command as another user is on record as the person that signed in") { store in
+            var sue = Actor("fanfare (uid 998) for sue", authentication: .account(uid: 998, user: "fanfare"))
+            (sue.signedInAs, sue.signedInUID) = ("os:sue", 9)
+            try await store.recordEvent(
+                kind: .segmentDefined, run: nil, actor: sue, detail: "vip", files: [:], now: noon)
+            let recorded = try #require(try await store.events(run: nil, since: nil, limit: 1).first?.actor)
+            #expect(recorded.identity == "os:sue" && recorded.identityUID == 9 && recorded.name == sue.name)
+        }
         Promise("every event says which process wrote it, and in whose name") { store in
             let ray = Actor(
                 "ray", authentication: .account(uid: 7, user: "ray"), origin: .timer, command: "fanfare run new-podcast"

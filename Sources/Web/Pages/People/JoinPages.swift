@@ -34,7 +34,7 @@ struct JoinPages: Sendable {
         var page = Page(joined.token)
         page.secret = joined.secret
         var response = try request.page(.join, title: "Welcome", page)
-        response.setCookie(Authenticator.cookie(joined.session, for: request.request))
+        if let session = joined.session { response.setCookie(Authenticator.cookie(session, for: request.request)) }
         return response
     }
 }
