@@ -132,7 +132,7 @@ extension SimulatorTests {
         }
 
         @Test func `an outage ends all connections and refuses new ones until it is over`() throws {
-            let fixture = try fixture(FaultRule(when: .number(3), action: .outage(milliseconds: 200)))
+            let fixture = try fixture(FaultRule(when: .number(3), action: .outage(milliseconds: 5_000)))
             let clients = try [warmClient(fixture), fixture.client(.sandbox)]
             #expect(try fixture.client().answer(to: fixture.push()).status == 200)
             clients[0].submit(try fixture.push())

@@ -138,7 +138,7 @@ extension SimulatorTests {
 
         @Test func `delayed answers come later, in the order of their times`() throws {
             let fixture = try Fixture { options, _ in
-                options.faults = [FaultRule(when: .number(2), action: .delay(milliseconds: 150))]
+                options.faults = [FaultRule(when: .number(2), action: .delay(milliseconds: 2_000))]
                 options.registry.setDelay(token: Fixture.token(2), environment: .production, milliseconds: 60)
             }
             let client = try fixture.client()
@@ -151,7 +151,7 @@ extension SimulatorTests {
             #expect(client.answers[quick]?.isEnded == true)
             #expect(client.answers[slow]?.isEnded == false)
             try client.wait { $0.answers[slow]?.isEnded == true }
-            #expect(ContinuousClock.now - started >= .milliseconds(150))
+            #expect(ContinuousClock.now - started >= .milliseconds(2_000))
         }
 
         @Test(

@@ -37,11 +37,15 @@ import Testing
         }
     }
 
-    private static let devices = 20_000
+    private static let devices = 5_000
+
+    /// For all that a demo does.
+    static let patience: Duration = .seconds(600)
 
     private static func played() throws -> (output: String, log: [Entry]) {
         let folder = try TemporaryDirectory()
-        let result = try Program.run(["demo", "--dir", "demo", "--devices", "\(devices)"], in: folder)
+        let result = try Program.run(
+            ["demo", "--dir", "demo", "--devices", "\(devices)"], in: folder, patience: patience)
         try #require(result.status == 0, "\(result.output)\n\(result.errors)")
         let decoder = JSONDecoder()
         let log = try folder.read("demo/simulator.jsonl").split(separator: "\n").map {
@@ -164,6 +168,8 @@ import Testing
 /// Two senders on a server, one of which is killed.
 @Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `The demo on PostgreSQL` {
+    private static let demo = ["demo", "--postgres", "--dir", "demo", "--devices", "5000"]
+
     /// Where the server's own user may go, too.
     private static func folder() throws -> TemporaryDirectory {
         let folder = try TemporaryDirectory()
@@ -194,7 +200,7 @@ struct `The demo on PostgreSQL` {
     @Test func `shows how one sender takes over from another, and both sides agree`() async throws {
         try await OwnThread.run {
             let folder = try Self.folder()
-            let result = try Program.run(["demo", "--postgres", "--dir", "demo"], in: folder)
+            let result = try Program.run(Self.demo, in: folder, patience: `The demo`.patience)
             #expect(result.status == 0, "\(result.output)\n\(result.errors)")
             #expect(result.output.contains("# kill -9 ") && result.output.contains("has taken over"))
             #expect(result.output.contains("The counts balance.") && result.output.contains(/all [0-9]+ checks passed/))
@@ -220,8 +226,8 @@ struct `The demo on PostgreSQL` {
         let end = Self.ends[index]
         try await OwnThread.run {
             let folder = try Self.folder()
-            let demo = try RunningProgram(["demo", "--postgres", "--dir", "demo"], in: folder)
-            try demo.wait { demo.output.contains(end.after) }
+            let demo = try RunningProgram(Self.demo, in: folder)
+            try demo.wait(atMost: `The demo`.patience) { demo.output.contains(end.after) }
             let others = try Self.processes(of: folder).filter { $0 != demo.pid }
             #expect(!others.isEmpty)
             demo.signal(end.signal)

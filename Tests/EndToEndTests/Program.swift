@@ -12,6 +12,12 @@ struct Program {
 
     static let url = BuiltProgram.url
 
+    /// A zone in which the day does not end during a test.
+    static let zoneAtDay: String = {
+        let hour = Int(Date().timeIntervalSince1970) / 3600 % 24
+        return (5..<18).contains(hour) ? "UTC" : "Pacific/Auckland"
+    }()
+
     /// This process's, with what a program keeps on its machine in the folder.
     static func environment(in folder: TemporaryDirectory, _ more: [String: String]) -> [String: String] {
         ProcessInfo.processInfo.environment.merging(["XDG_STATE_HOME": folder.file("state")]) { $1 }.merging(more) {
@@ -23,7 +29,8 @@ struct Program {
     ///
     /// - Parameter program: the built one, unless another is named.
     static func run(
-        _ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:], program: URL = url
+        _ arguments: [String], in folder: TemporaryDirectory, environment: [String: String] = [:], program: URL = url,
+        patience: Duration = Process.longest
     ) throws -> Result {
         let process = Process()
         process.executableURL = program
@@ -36,7 +43,7 @@ struct Program {
         process.standardOutput = try FileHandle(forWritingTo: outputFile)
         process.standardError = try FileHandle(forWritingTo: errorFile)
         try process.run()
-        process.waitForEnd()
+        process.waitForEnd(killingAfter: patience)
         return Result(
             status: process.terminationStatus, output: try String(contentsOf: outputFile, encoding: .utf8),
             errors: try String(contentsOf: errorFile, encoding: .utf8))

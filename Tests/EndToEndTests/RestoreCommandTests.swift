@@ -131,13 +131,17 @@ import Testing
             "campaign: note\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\naudience: everyone\n"
                 + "expires_after: 24h\n", to: "campaigns/note.yaml")
         #expect(try place.fanfare("backup", "b.sqlite").status == 0)
-        let daily = ["run", "note", "--occurrence-by", "day", "--yes"]
-        let first = try place.fanfare(daily)
+        func daily() throws -> Program.Result {
+            try Program.run(
+                ["run", "note", "--occurrence-by", "day", "--yes"], in: place.folder,
+                environment: ["TZ": Program.zoneAtDay])
+        }
+        let first = try daily()
         #expect(first.status == 0, "\(first.errors)")
         let sent = place.simulator.log().count
         let restored = try place.fanfare("restore", "b.sqlite", "--yes")
         #expect(restored.status == 0, "\(restored.errors)")
-        let refused = try place.fanfare(daily)
+        let refused = try daily()
         #expect(refused.status == 3, "\(refused.errors)")
         #expect(place.simulator.log().count == sent)
         let name = try #require(refused.errors.firstMatch(of: /--occurrence (timer-\d{4}-\d\d-\d\d)/)?.1)
@@ -145,7 +149,7 @@ import Testing
         #expect(named.status == 0 && place.simulator.log().count == 2 * sent, "\(named.errors)")
         // None of its numbers is one of the run that the store does not know.
         #expect(Set(place.simulator.log().map(\.apnsID)).count == 2 * sent)
-        let again = try place.fanfare(daily)
+        let again = try daily()
         #expect(again.status == 0 && place.simulator.log().count == 2 * sent, "\(again.errors)")
     }
 

@@ -74,27 +74,27 @@ final class RunningProgram {
 
     var output: String { (try? String(contentsOf: outputFile, encoding: .utf8)) ?? "" }
 
-    /// Waits for the end of the program, which is killed after ``Process/longest``.
-    func finish() throws -> Program.Result {
-        process.waitForEnd()
+    /// Waits for the end of the program, which is killed after `limit`.
+    func finish(within limit: Duration = Process.longest) throws -> Program.Result {
+        process.waitForEnd(killingAfter: limit)
         return Program.Result(
             status: process.terminationStatus, output: try String(contentsOf: outputFile, encoding: .utf8),
             errors: errors)
     }
 
-    /// Returns once the condition holds. Throws when the program ends before, or after ``Process/longest``.
+    /// Returns once the condition holds. Throws when the program ends before, or after `limit`.
     ///
     /// Looks again whenever the program has written something, the store has changed or the simulator was asked
     /// something; and after some time all the same, for what is true only a moment after the last of these.
-    func wait(until condition: () -> Bool) throws {
-        let deadline = ContinuousClock.now + Process.longest
+    func wait(atMost limit: Duration = Process.longest, until condition: () -> Bool) throws {
+        let deadline = ContinuousClock.now + limit
         while true {
             // Before the look: what the program does as its last may be what is waited for.
             let isRunning = process.isRunning
             if condition() { return }
             try #require(isRunning, "ended early with \(process.terminationStatus): \(errors)\(output)")
             try #require(
-                ContinuousClock.now < deadline, "still not so after \(Process.longest): \(errors)\(output)")
+                ContinuousClock.now < deadline, "still not so after \(limit): \(errors)\(output)")
             do {
                 try changes.wait(until: min(deadline, ContinuousClock.now + Self.quietMax))
             } catch is FileChanges.Overdue {

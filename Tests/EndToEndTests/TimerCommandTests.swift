@@ -7,6 +7,7 @@ import Testing
 @Suite(.ownThread, .timeLimit(.minutes(10))) struct `A campaign by a timer` {
     private static let devices = 300
     private static let run = ["run", "note", "--occurrence-by", "day", "--yes"]
+    private static let environment = ["TZ": Program.zoneAtDay]
 
     private func place() throws -> Installation {
         let place = try Installation(devices: Self.devices) { options in
@@ -24,9 +25,14 @@ import Testing
         return place
     }
 
+    /// As the timer does.
+    private func fire(_ place: Installation) throws -> Program.Result {
+        try Program.run(Self.run, in: place.folder, environment: Self.environment)
+    }
+
     /// A run of yesterday that was cut short, and whether that was nine hours ago.
     private func interrupt(_ place: Installation, isLate: Bool = false) throws {
-        let program = try RunningProgram(Self.run, in: place.folder)
+        let program = try RunningProgram(Self.run, in: place.folder, environment: Self.environment)
         try program.wait { place.simulator.counts().requests > 20 }
         program.signal(SIGKILL)
         _ = try program.finish()
@@ -44,7 +50,7 @@ import Testing
         try await OwnThread.run {
             let place = try place()
             try interrupt(place)
-            let first = try Program.run(Self.run, in: place.folder)
+            let first = try fire(place)
             #expect(first.status == 0, "\(first.errors)")
             #expect(first.errors.contains("timer-2025-01-31 is run 1") && first.errors.contains("comes first"))
             #expect(try occurrences(place) == ["timer-2025-01-31"])
@@ -52,9 +58,10 @@ import Testing
             #expect(Set(accepted) == Set(place.tokens))
             let before = place.simulator.counts().accepted
             // However often it fires.
-            for _ in 0..<2 { #expect(try Program.run(Self.run, in: place.folder).status == 0) }
+            for _ in 0..<2 { #expect(try fire(place).status == 0) }
             #expect(place.simulator.counts().accepted == before + Self.devices)
-            let today = Date().formatted(Date.ISO8601FormatStyle(timeZone: .current).year().month().day())
+            let zone = try #require(TimeZone(identifier: Program.zoneAtDay))
+            let today = Date().formatted(Date.ISO8601FormatStyle(timeZone: zone).year().month().day())
             #expect(try occurrences(place) == ["timer-\(today)", "timer-2025-01-31"])
         }
     }
@@ -65,7 +72,7 @@ import Testing
             try interrupt(place, isLate: true)
             let before = place.simulator.counts().accepted
             // Found late by this call, which has sent today's all the same.
-            let found = try Program.run(Self.run, in: place.folder)
+            let found = try fire(place)
             #expect(found.status == 76, "\(found.errors)")
             #expect(found.errors.contains("run 1 is paused as late: "), "\(found.errors)")
             #expect(found.output.components(separatedBy: "occurrence timer-").count == 2, "\(found.output)")
@@ -73,7 +80,7 @@ import Testing
             #expect(try occurrences(place).count == 2)
             // The next day.
             try place.change("UPDATE run SET occurrence = 'timer-2025-02-01' WHERE id = 2")
-            let next = try Program.run(Self.run, in: place.folder)
+            let next = try fire(place)
             #expect(next.status == 0, "\(next.errors)")
             let words =
                 "warning: run 1, occurrence timer-2025-01-31, is paused as late and still waits: `fanfare resume 1`"
@@ -85,7 +92,7 @@ import Testing
             let late = try place.fanfare("status", "1").output
             #expect(late.contains("paused as late"), "\(late)")
             #expect(try place.fanfare("cancel", "1").status == 0)
-            #expect(try !Program.run(Self.run, in: place.folder).errors.contains("warning: run 1"))
+            #expect(try !fire(place).errors.contains("warning: run 1"))
         }
     }
 

@@ -31,14 +31,19 @@ import Testing
         }
     }
 
-    /// Of the tests with silence in them: long enough for a busy machine to answer everything else.
-    private static let deadline: Duration = .seconds(2)
+    /// Of the tests with silence in them, which wait for it: long enough for a busy machine to answer everything else.
+    private static let silenceDeadline: Duration = .seconds(8)
 
     /// The device whose answer is lost.
     private static let unlucky = 10
     private static let losses = [
         FaultAction.close, .reset(code: 2), .silence, .silentConnection, .outage(milliseconds: 20),
     ]
+
+    /// Only silence is noticed by the deadline.
+    private static func deadline(of loss: FaultAction) -> Duration {
+        [.silence, .silentConnection].contains(loss) ? silenceDeadline : .seconds(20)
+    }
 
     private func losing(_ kind: Configuration.Transport, by loss: FaultAction) async throws -> FaultScene {
         let when = FaultCondition(token: PipelineScene.token(Self.unlucky), timesMax: 1)
@@ -49,7 +54,7 @@ import Testing
     func `accepted but the answer lost, resend: accepted, twice on the device, and counted as a possible duplicate`(
         kind: Configuration.Transport, loss: FaultAction
     ) async throws {
-        let books = try await losing(kind, by: loss).books(.resend, deadline: Self.deadline)
+        let books = try await losing(kind, by: loss).books(.resend, deadline: Self.deadline(of: loss))
         #expect(books.stored.accepted == Self.all)
         #expect(books.outcome(Self.unlucky)?.attempts == 2)
         #expect(books.tally(Self.unlucky)?.accepted == 2)
@@ -62,7 +67,7 @@ import Testing
     func `accepted but the answer lost, skip: unknown after one attempt, and nobody has it twice`(
         kind: Configuration.Transport, loss: FaultAction
     ) async throws {
-        let books = try await losing(kind, by: loss).books(.skip, deadline: Self.deadline)
+        let books = try await losing(kind, by: loss).books(.skip, deadline: Self.deadline(of: loss))
         let outcome = books.outcome(Self.unlucky)
         #expect(outcome?.state == .unknown)
         #expect(outcome?.attempts == 1)
@@ -173,7 +178,7 @@ import Testing
         kind: Configuration.Transport
     ) async throws {
         let rule = FaultRule(when: FaultCondition(token: PipelineScene.token(20), timesMax: 1), action: .silence)
-        let books = try await scene(kind, rule).books(.resend, deadline: Self.deadline)
+        let books = try await scene(kind, rule).books(.resend, deadline: Self.silenceDeadline)
         #expect(books.stored.accepted == Self.all)
         #expect(books.outcome(20)?.attempts == 2)
         #expect(books.report.attempts == Self.all + 1)
@@ -190,7 +195,7 @@ import Testing
             options.streamsMax = 50
             options.faults = [FaultRule(when: .number(100), action: .silentConnection)]
         }
-        let books = try await scene.books(.skip, deadline: Self.deadline)
+        let books = try await scene.books(.skip, deadline: Self.silenceDeadline)
         #expect(books.counts.faults == 1)
         #expect(books.stored.unknown > 0)
         // libcurl assumes 100 streams until it has read SETTINGS.
@@ -346,7 +351,7 @@ import Testing
             ]
         }
         let onUnknown = seed.isMultiple(of: 2) ? Campaign.OnUnknown.skip : .resend
-        let books = try await scene.books(onUnknown, deadline: Self.deadline)
+        let books = try await scene.books(onUnknown, deadline: Self.silenceDeadline)
         #expect(books.counts.faults > 0)
         #expect(books.stored.accepted + books.stored.unknown + books.stored.rejected == Self.all)
     }

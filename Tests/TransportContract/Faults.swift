@@ -99,9 +99,9 @@ extension TransportPromises {
         let lane = scene.lane(kind) { limits in
             limits.streamsMax = Self.inFlightMax
             // Whoever sends PING knows long before the deadline, the others by it.
-            limits.requestDeadline = kind.knowsStreams ? .seconds(600) : .seconds(2)
+            limits.requestDeadline = kind.knowsStreams ? .seconds(600) : .seconds(8)
             limits.silencePingInterval = .milliseconds(30)
-            limits.pingDeadline = .seconds(2)
+            limits.pingDeadline = .seconds(8)
             limits.connectAttemptsMax = 1000
             limits.reconnectAttemptsMax = 1000
         }

@@ -65,7 +65,7 @@ extension TransportPromises {
             options.faults = [FaultRule(when: .token(LaneScene.token(20)), action: .silence)]
         }
         let run = await LaneRun.of(
-            scene.lane(kind) { $0.requestDeadline = .seconds(2) }, LaneScene.batch(0..<50))
+            scene.lane(kind) { $0.requestDeadline = .seconds(8) }, LaneScene.batch(0..<50))
         #expect(run.error == nil)
         #expect(run.isComplete(0..<50))
         #expect(run.result(20) == .unknown(.deadline))
@@ -78,7 +78,7 @@ extension TransportPromises {
             options.faults = (1...3).map { FaultRule(when: .token(LaneScene.token($0)), action: .silence) }
         }
         let lane = scene.lane(kind) { limits in
-            limits.requestDeadline = .seconds(2)
+            limits.requestDeadline = .seconds(8)
             limits.missedDeadlinesMax = 3
         }
         async let ended = LaneRun.end(of: lane)

@@ -53,7 +53,7 @@ import Testing
             let answer = try await scene.api(
                 "POST", "/segments/count", as: .author, body: Self.count("locale = \\\"de-AT\\\""))
             #expect(answer.status == 200, "\(answer.text)")
-            #expect(ContinuousClock.now - start < .seconds(150))
+            #expect(ContinuousClock.now - start < .seconds(240))
         }
     }
 
@@ -63,20 +63,15 @@ import Testing
             var counting: [RawConnection] = []
             for _ in 0..<40 { counting.append(try await Self.begin(scene, as: .author)) }
             var refused = ""
-            for connection in counting.reversed() where refused.isEmpty {
-                // Some of them are answered at once: those that are too many.
-                refused = try await connection.answerAtOnce() ?? ""
+            // Some of them are answered without a count: those that are too many. A busy machine reads them late.
+            let end = ContinuousClock.now + .seconds(240)
+            while refused.isEmpty, ContinuousClock.now < end {
+                for connection in counting.reversed() where refused.isEmpty {
+                    refused = try await connection.receive(within: 1)
+                }
             }
             for connection in counting { connection.leave() }
             #expect(refused.contains(" 503 ") && refused.contains("long reads already wait"), "\(refused)")
         }
-    }
-}
-
-extension RawConnection {
-    /// What came within a second; nil: nothing.
-    fileprivate func answerAtOnce() async throws -> String? {
-        let text = try await receive(within: 1)
-        return text.isEmpty ? nil : text
     }
 }

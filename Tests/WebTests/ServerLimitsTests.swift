@@ -94,7 +94,7 @@ struct ServerLimitsTests {
         var limits = Self.short
         limits.connectionsMax = 2
         // Longer than a client needs to ask after it has connected.
-        limits.idle = .seconds(3)
+        limits.idle = .seconds(15)
         limits.write = .milliseconds(200)
         limits.halfClosed = .milliseconds(200)
         let (opened, open) = AsyncStream.makeStream(of: Void.self)

@@ -14,7 +14,7 @@ struct ConsoleWalk {
     }
 
     /// The longest time for all commands together. Most documents take a few seconds.
-    private static let secondsMax = 300
+    private static let secondsMax = 600
 
     private(set) var steps: [Step] = []
 

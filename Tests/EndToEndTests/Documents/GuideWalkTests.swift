@@ -6,7 +6,7 @@ import Testing
 @testable import fanfare
 
 /// The pages of the guide: their commands, typed word for word, and their links.
-@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The guide` {
+@Suite(.ownThread, .timeLimit(.minutes(20))) struct `The guide` {
     /// What is there when a page begins, as its second line says.
     enum Scene: String {
         /// The page has no commands to type.
@@ -135,7 +135,7 @@ import Testing
 }
 
 /// The page about several machines, with a database server.
-@Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.ownThread, .timeLimit(.minutes(20)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `The guide with PostgreSQL` {
     @Test(arguments: `The guide`.pages.filter { $0.scene == .postgres })
     func `does and prints what a page shows`(page: `The guide`.Page) async throws {

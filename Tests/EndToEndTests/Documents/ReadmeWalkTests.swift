@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The README's walk through, typed word for word into a shell beside a demo that stays up.
-@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The walk through` {
+@Suite(.ownThread, .timeLimit(.minutes(20))) struct `The walk through` {
     @Test func `does and prints what the README shows`() throws {
         let text = try String(contentsOf: Installation.root.appending(path: "README.md"), encoding: .utf8)
         let walk = try ConsoleWalk(text)

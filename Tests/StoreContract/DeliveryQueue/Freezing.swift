@@ -101,7 +101,7 @@ extension DeliveryQueueContract {
                         _ = try await store.freeze(run, now: noon) { _ in
                             begins.yield(run)
                             // Held in the middle, but not for ever where the others never begin.
-                            _ = gate.wait(timeout: .now() + 30)
+                            _ = gate.wait(timeout: .now() + 240)
                         }
                         ended.add([run])
                     }
@@ -128,7 +128,7 @@ extension DeliveryQueueContract {
                 return try await store.freeze(run, now: noon) { rows in
                     told.yield(rows.audience)
                     // Held here until the cancellation below is in force.
-                    _ = gate.wait(timeout: .now() + 60)
+                    _ = gate.wait(timeout: .now() + 240)
                 }
             }
             for await _ in batches { break }
@@ -157,7 +157,7 @@ extension DeliveryQueueContract {
                     return try await store.freeze(run, by: "a", now: noon) { rows in
                         told.yield(rows.audience)
                         // Long enough for an answer, and the test fails instead of standing still.
-                        if gate.wait(timeout: .now() + 60) == .timedOut { overlooked.add([rows.audience]) }
+                        if gate.wait(timeout: .now() + 240) == .timedOut { overlooked.add([rows.audience]) }
                     }
                 }
                 freezes.append(freeze)
