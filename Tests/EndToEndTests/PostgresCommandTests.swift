@@ -9,13 +9,12 @@ struct `A store on PostgreSQL` {
     /// Asks for a password over TCP, and holds databases with which something is wrong.
     private struct Server {
         let cluster: PostgresCluster
-        let port: Int
+        var port: Int { cluster.port }
 
         init() async throws {
-            port = try ClosedPort().number
             var options = PostgresCluster.Options()
             options.hasFsync = false
-            options.port = port
+            options.hasPort = true
             options.access = ["host all all 127.0.0.1/32 scram-sha-256"]
             let cluster = try await PostgresCluster.own(options)
             self.cluster = cluster
@@ -222,6 +221,7 @@ struct `A store on PostgreSQL` {
             try cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
             try run.wait { run.errors.contains("the server of the store refuses the user or its password") }
             try cluster.sql("ALTER ROLE \(role) LOGIN")
+            place.simulator.setFaults([])
             let ended = try run.finish()
             #expect(ended.status == 0, "\(ended.errors)")
             try place.expectOnceEach()
@@ -229,12 +229,15 @@ struct `A store on PostgreSQL` {
     }
 
     @Test func `lets a second process send along, and nobody is sent to twice`() async throws {
-        let store = try await StoreKind.postgres.address()
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
         try await OwnThread.run {
-            let place = try Installation.slow(store: store)
+            let place = try Installation.slow(store: cluster.url(database))
             let first = try place.startSlowRun()
-            let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
-            #expect(second.status == 0, "\(second.errors)")
+            let second = try place.startAlong(cluster, database)
+            place.simulator.setFaults([])
+            let ended = try second.finish()
+            #expect(ended.status == 0, "\(ended.errors)")
             #expect(try first.finish().status == 0)
             try place.expectOnceEach()
         }

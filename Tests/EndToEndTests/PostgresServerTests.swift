@@ -34,7 +34,7 @@ struct `A PostgreSQL server` {
         try PostgresCluster.give(folder.file("server.key"))
         var options = PostgresCluster.Options()
         options.hasFsync = false
-        options.port = try ClosedPort().number
+        options.hasPort = true
         options.settings = [
             "ssl": "on", "ssl_cert_file": "'\(folder.file("server.pem"))'",
             "ssl_key_file": "'\(folder.file("server.key"))'",
@@ -46,7 +46,7 @@ struct `A PostgreSQL server` {
             try cluster.sql("CREATE DATABASE annas OWNER anna")
             let place = try Installation(devices: 2)
             let login = "postgres://anna:hunter2@"
-            let path = ":\(cluster.options.port ?? 0)/annas"
+            let path = ":\(cluster.port)/annas"
             let root = folder.file("server.pem")
             // Who it is, is asked by default of every server that is not on this machine, as the store's own tests show.
             for url in [
@@ -128,16 +128,17 @@ struct `A PostgreSQL server` {
             let pooler = try TransactionPooler(to: cluster)
             let place = try Installation.slow(store: pooler.url(database) + option)
             let run = try place.startSlowRun()
-            let along = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
-            #expect(along.status == 0, "\(along.errors)")
-            let ended = try run.finish()
-            #expect(ended.status == 0, "\(ended.errors)")
-            try place.expectOnceEach()
+            let second = try place.startAlong(cluster, database)
             place.simulator.setFaults([])
+            for process in [run, second] {
+                let ended = try process.finish()
+                #expect(ended.status == 0, "\(ended.errors)")
+            }
+            try place.expectOnceEach()
             let daemon = try RunningProgram(["serve"], in: place.folder)
             try daemon.wait { daemon.errors.contains("files read") }
-            let second = try place.fanfare("run", "slow", "--occurrence", "b", "--yes")
-            #expect(second.status == 0, "\(second.errors)")
+            let next = try place.fanfare("run", "slow", "--occurrence", "b", "--yes")
+            #expect(next.status == 0, "\(next.errors)")
             daemon.signal(SIGTERM)
             #expect(try daemon.finish().status == 0)
             #expect(place.simulator.counts().accepted == 2 * Installation.slowDevices)

@@ -10,8 +10,9 @@ struct LoginTests {
     /// A server that asks for passwords and speaks TLS on a loopback port; its certificate is for `localhost`.
     private final class Server: Sendable {
         let cluster: PostgresCluster
-        let port: Int
         let folder: TemporaryDirectory
+
+        var port: Int { cluster.port }
 
         init() async throws {
             let folder = try TemporaryDirectory()
@@ -27,10 +28,9 @@ struct LoginTests {
                 "-CAkey", folder.file("ca.key"), "-keyout", folder.file("server.key"), "-out", folder.file("server.pem")
             )
             try PostgresCluster.give(folder.file("server.key"))
-            port = try ClosedPort().number
             var options = PostgresCluster.Options()
             options.hasFsync = false
-            options.port = port
+            options.hasPort = true
             options.settings = [
                 "ssl": "on", "ssl_cert_file": "'\(folder.file("server.pem"))'",
                 "ssl_key_file": "'\(folder.file("server.key"))'",

@@ -13,8 +13,8 @@ package final class PostgresCluster: Sendable {
 
         /// Whether the server waits for the disk. Without this it is faster, and a power failure may destroy its data.
         package var hasFsync = true
-        /// A loopback port in addition to the socket.
-        package var port: Int?
+        /// Whether the server listens on a loopback port in addition to the socket, see ``PostgresCluster/port``.
+        package var hasPort = false
         /// Settings in postgresql.conf.
         package var settings: [String: String] = [:]
         /// Lines of pg_hba.conf before the line that admits all users over the socket.
@@ -34,6 +34,10 @@ package final class PostgresCluster: Sendable {
     package let options: Options
     package let disk: SmallDisk?
     private let watcher: Watcher
+    private let chosenPort = Atomic(socketPort)
+
+    /// The port in the socket's name, on which the server also listens if its options say so.
+    package var port: Int { chosenPort.load(ordering: .relaxed) }
 
     private static let starting = Task {
         try await OwnThread.run {
@@ -73,11 +77,11 @@ package final class PostgresCluster: Sendable {
         disk = isSmall ? try SmallDisk(at: "\(folder)/disk", megabytes: options.small == .wal ? 24 : 48) : nil
         if let primary {
             // pg_basebackup also records the primary, in a file that configure() does not change.
-            let port = "\(primary.options.port ?? Self.socketPort)"
             try PostgresCommand.run(
                 "pg_basebackup",
                 asOwner: [
-                    "-D", data, "-h", primary.folder, "-p", port, "-U", "postgres", "-R", "-c", "fast", "--no-sync",
+                    "-D", data, "-h", primary.folder, "-p", "\(primary.port)", "-U", "postgres", "-R", "-c", "fast",
+                    "--no-sync",
                 ])
         } else {
             try PostgresCommand.run(
@@ -87,8 +91,7 @@ package final class PostgresCluster: Sendable {
                 ] + (options.small == .wal ? ["-X", "\(folder)/disk/wal", "--wal-segsize=1"] : []),
                 within: disk?.words ?? [])
         }
-        try configure()
-        try start()
+        try startFirst()
         if options.small == .tables, let tables = disk?.outside("tables") {
             try FileManager.default.createDirectory(atPath: tables, withIntermediateDirectories: false)
             try Self.give(tables)
@@ -106,7 +109,27 @@ package final class PostgresCluster: Sendable {
 
     /// Returns the URL of a database, by default for the administrator.
     package func url(_ database: String, user: String = "postgres") -> String {
-        "postgres://\(user)@/\(database)?host=\(folder)&port=\(options.port ?? Self.socketPort)"
+        "postgres://\(user)@/\(database)?host=\(folder)&port=\(port)"
+    }
+
+    /// The maximum number of ports that are tried.
+    private static let portsMax = 10
+
+    /// Configures and starts the new server. Another process may use its port between the choice and the start. The
+    /// server then gets another port.
+    private func startFirst() throws {
+        var tries = 0
+        while true {
+            if options.hasPort { chosenPort.store(try ClosedPort().number, ordering: .relaxed) }
+            try configure()
+            do { return try start() } catch {
+                tries += 1
+                let log = (try? String(contentsOfFile: "\(folder)/log", encoding: .utf8)) ?? ""
+                guard options.hasPort, tries < Self.portsMax, log.contains("Address already in use") else {
+                    throw error
+                }
+            }
+        }
     }
 
     package func start() throws {
@@ -164,7 +187,7 @@ package final class PostgresCluster: Sendable {
             while kill(process, 0) == 0, Self.isAlive(process) { usleep(2_000) }
         }
         // Until a parent has waited for the dead process, it looks alive to the server that starts next.
-        for file in ["\(data)/postmaster.pid", "\(folder)/.s.PGSQL.\(options.port ?? Self.socketPort).lock"] {
+        for file in ["\(data)/postmaster.pid", "\(folder)/.s.PGSQL.\(port).lock"] {
             try FileManager.default.removeItem(atPath: file)
         }
     }
@@ -222,8 +245,8 @@ package final class PostgresCluster: Sendable {
 
     private func configure() throws {
         var settings = [
-            "unix_socket_directories": "'\(folder)'", "listen_addresses": options.port == nil ? "''" : "'127.0.0.1'",
-            "port": "\(options.port ?? Self.socketPort)", "max_connections": "400", "shared_buffers": "'64MB'",
+            "unix_socket_directories": "'\(folder)'", "listen_addresses": options.hasPort ? "'127.0.0.1'" : "''",
+            "port": "\(port)", "max_connections": "400", "shared_buffers": "'64MB'",
             "fsync": options.hasFsync ? "on" : "off", "full_page_writes": options.hasFsync ? "on" : "off",
             "max_prepared_transactions": "0", "logging_collector": "off",
         ]
