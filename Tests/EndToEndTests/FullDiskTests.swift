@@ -6,7 +6,7 @@ import Testing
 /// A store on a file system that is really full: a small tmpfs, mounted in a name space of its own, so that no rights are
 /// needed where the kernel lets users have such name spaces.
 @Suite(
-    .ownThread, .timeLimit(.minutes(5)),
+    .ownThread, .timeLimit(.minutes(10)),
     .enabled(if: FullDisk.isPossible, "this machine allows no mount of a tmpfs"))
 struct `A full disk` {
     @Test func `ends an import with 75, and the store opens and goes on once there is space`() throws {
@@ -75,19 +75,22 @@ struct `A full disk` {
 
 /// The stop of a broadcast whose disk is full.
 @Suite(
-    .ownThread, .timeLimit(.minutes(5)),
+    .ownThread, .timeLimit(.minutes(10)),
     .enabled(if: FullDisk.isPossible, "this machine allows no mount of a tmpfs"))
 struct `A stop on a full disk` {
     /// - Parameters:
     ///   - before: done when the disk is full.
     ///   - target: what is stopped.
-    private func stop(_ target: String, before: String = "true") throws -> (Program.Result, Installation) {
+    ///   - isFinishing: whether the run is sent to its end afterwards.
+    private func stop(
+        _ target: String, before: String = "true", isFinishing: Bool = false
+    ) throws -> (Program.Result, Installation) {
         let place = try Installation.slow()
-        let result = try FullDisk.run(
+        let program = try FullDisk.start(
             """
             mount -o remount,size=64m full
             "$FANFARE" devices import devices.csv > /dev/null || exit 1
-            timeout --preserve-status 120 "$FANFARE" run slow --occurrence a --yes > run.txt 2>&1 & run=$!
+            timeout --preserve-status 200 "$FANFARE" run slow --occurrence a --yes > run.txt 2>&1 & run=$!
             until "$FANFARE" status slow 2>&1 | grep -q running; do :; done
             used=$(df --output=used -k full | tail -1); mount -o remount,size=$((used + 64))k full
             cat /dev/zero > full/fill 2> /dev/null
@@ -95,9 +98,11 @@ struct `A stop on a full disk` {
             "$FANFARE" stop \(target) --reason 'wrong text'; echo "stop $?"
             cat full/fanfare.sqlite-senders/STOP
             rm full/fill; mount -o remount,size=64m full
-            wait $run; echo "run $?"
+            echo over; wait $run; echo "run $?"
             """, in: place.folder)
-        return (result, place)
+        try program.wait { program.output.contains("over") }
+        if isFinishing { place.simulator.setFaults([]) }
+        return (try program.finish(), place)
     }
 
     @Test(arguments: ["--all", "slow", "slow/a", "1"]) func `is in force, with who and why`(target: String) throws {
@@ -119,7 +124,7 @@ struct `A stop on a full disk` {
     }
 
     @Test func `that can be written nowhere says that nothing is stopped`() throws {
-        let (result, place) = try stop("slow", before: Self.withoutSpare)
+        let (result, place) = try stop("slow", before: Self.withoutSpare, isFinishing: true)
         #expect(!result.output.contains("stop 0"), "\(result.output) \(result.errors)")
         #expect(
             result.errors.contains("NOTHING IS STOPPED") && result.errors.contains(": touch "), "\(result.errors)")
@@ -130,7 +135,7 @@ struct `A stop on a full disk` {
 
 /// What a used-up quota does to a sender, without one: the kernel refuses its writes, as it does beyond the size that files
 /// may have, and what SQLite says is the same.
-@Suite(.ownThread, .timeLimit(.minutes(5))) struct `A store that cannot be written` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A store that cannot be written` {
     /// More than what the sender says takes up, and less than its store.
     private static let fileBytesMax = 64 * 1024
 
@@ -182,10 +187,14 @@ enum FullDisk {
 
     /// Runs a script in `folder`, with a tmpfs of 1.5 MB mounted at `full`; both end together.
     static func run(_ script: String, in folder: TemporaryDirectory) throws -> Program.Result {
+        try start(script, in: folder).finish()
+    }
+
+    static func start(_ script: String, in folder: TemporaryDirectory) throws -> RunningProgram {
         try folder.write(
             "cd '\(folder.path)' && export FANFARE_STORE=\"$PWD/full/fanfare.sqlite\" && mkdir -p full && mount -t tmpfs -o size=1536k none full || exit 9\n\(script)",
             to: "full.sh")
-        return try Program.run(
+        return try RunningProgram(
             ["unshare", "--map-root-user", "--mount", "sh", folder.path + "/full.sh"], in: folder,
             environment: ["FANFARE": Program.url.path], program: URL(fileURLWithPath: "/usr/bin/env"))
     }

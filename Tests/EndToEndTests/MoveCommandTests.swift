@@ -104,7 +104,7 @@ struct `Moving a store` {
             let place = try Installation(devices: devices)
             try place.importDevices()
             // Each of its many steps takes so long that it is met between the first and the last of them.
-            let network = try DelayingProxy(to: .cluster(folder: cluster.folder), roundTrip: .milliseconds(200))
+            let network = try DelayingProxy(to: .cluster(folder: cluster.folder), roundTrip: .milliseconds(1_000))
             defer { withExtendedLifetime(network) {} }
             let mover = try RunningProgram(["move", "--to", network.url(database)], in: place.folder)
             try mover.wait { (try? place.fanfare("resume", "1").errors.contains("has been moving to")) == true }

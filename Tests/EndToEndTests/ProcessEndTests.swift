@@ -68,12 +68,13 @@ import Testing
 
     @Test func `that was started without its streams uses their numbers for nothing else`() async throws {
         try await OwnThread.run {
-            let place = try Installation.slow(streams: 100)
+            let place = try Installation.slow()
             let run = try Self.started(place, "exec \"$0\" \"$@\" <&- >&- 2>&-")
             let streams = try (0...2).map {
                 try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(run.pid)/fd/\($0)")
             }
             #expect(streams == ["/dev/null", "/dev/null", "/dev/null"])
+            place.simulator.setFaults([])
             // Its report has no reader.
             #expect(try run.finish().status == 74)
             try place.expectOnceEach()

@@ -7,8 +7,9 @@ import Testing
 extension Installation {
     static let slowDevices = 600
     static let slowRun = ["run", "slow", "--occurrence", "a", "--yes"]
-    /// Eight requests at a time, each of a quarter of a second.
-    static let slowAnswer = FaultRule(when: .always, action: .delay(milliseconds: 250))
+    /// Eight requests at a time, each of a second: the run lasts longer than several commands on a busy machine. A test
+    /// that waits for its end takes the faults away first.
+    static let slowAnswer = FaultRule(when: .always, action: .delay(milliseconds: 1_000))
 
     /// - Parameters:
     ///   - faults: looked at before the answer is made slow.
@@ -41,8 +42,16 @@ extension Installation {
     func startSlowRun(_ words: [String] = slowRun, inside isolation: Isolation = .none) throws -> RunningProgram {
         let before = simulator.counts().accepted
         let run = try RunningProgram(isolation.arguments(words), in: folder, program: isolation.program)
-        try run.wait { simulator.counts().accepted >= before + 20 }
+        try run.wait { simulator.counts().accepted >= before + 16 }
         return run
+    }
+
+    /// Returns once a second process sends the run along, on a store in this database.
+    func startAlong(_ cluster: PostgresCluster, _ database: String) throws -> RunningProgram {
+        let second = try RunningProgram(Self.slowRun, in: folder)
+        let senders = "SELECT count(*) FROM run_sender"
+        try second.wait { (try? cluster.sql(senders, database: database)) == "2" }
+        return second
     }
 
     func expectOnceEach(sourceLocation: SourceLocation = #_sourceLocation) throws {

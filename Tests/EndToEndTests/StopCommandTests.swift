@@ -161,12 +161,12 @@ import Testing
                 let stopped = try place.fanfare("stop", "--all", "--reason", "wrong text", "--json")
                 #expect(stopped.status == 0 && stopped.output.contains(#""recorded" : false"#), "\(stopped.output)")
                 #expect(stopped.errors.contains("the store has not recorded the stop yet"), "\(stopped.errors)")
-                // A sender on a busy machine may hear of it after the command has ended. Four times as long as an answer
+                // A sender on a busy machine may hear of it after the command has ended. Three times as long as an answer
                 // takes nothing more is asked: it has stopped.
                 try Patience.wait(for: "the last request, after \(asked)") {
                     let before = asked
                     asked = place.simulator.log().count
-                    if asked != before { sleep(1) }
+                    if asked != before { sleep(3) }
                     return asked == before
                 }
                 try db.execute(sql: "ROLLBACK")

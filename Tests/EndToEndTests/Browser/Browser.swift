@@ -23,7 +23,7 @@ final class Browser {
     /// For what a page does by itself.
     private static let waitMilliseconds = 60_000
     /// For what is looked for to be there.
-    private static let lookMilliseconds = 20_000
+    private static let lookMilliseconds = 60_000
 
     private let driver: Process
     private let folder: TemporaryDirectory
@@ -65,7 +65,7 @@ final class Browser {
         folder = try TemporaryDirectory()
         (driver, address) = try Self.startDriver(in: folder)
         var limits = WebLimits()
-        limits.totalTime = .seconds(120)
+        limits.totalTime = .seconds(240)
         limits.bodyBytesMax = 64 << 20
         client = HTTPClient(addresses: .any, limits: limits)
         var arguments = [
@@ -196,7 +196,7 @@ final class Browser {
             """
         // A page that is left takes the script with it, and the driver calls that by more than one name, "script timeout"
         // among them: the page that is there then is asked.
-        let end = ContinuousClock.now + .seconds(180)
+        let end = ContinuousClock.now + .seconds(400)
         while true {
             do {
                 _ = try await ask(session + "/execute/async", ["script": body, "args": [Any]()])

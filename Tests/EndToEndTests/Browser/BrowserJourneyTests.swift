@@ -4,7 +4,7 @@ import Testing
 
 /// The pages as a person uses them, in a real browser, on the README's demo that stays.
 @Suite(
-    .ownThread, .timeLimit(.minutes(10)),
+    .ownThread, .timeLimit(.minutes(20)),
     .enabled(if: Browser.isAsked, "no browser was installed; `.ci/run` does it: left out"))
 struct `The pages in a browser` {
     /// Of every page there is, light and dark, wide and narrow: written to the folder that `SCREENSHOTS` names.
@@ -19,7 +19,7 @@ struct `The pages in a browser` {
     ]
 
     @Test func `every page is fit for everybody, light and dark, wide and narrow`() async throws {
-        let demo = try DemoWithPages()
+        let demo = try DemoWithPages(devices: 5_000)
         var cookie: String?
         for (width, isDark) in Nightly.rows([(390, false)], atNight: [(390, true), (1280, false), (1280, true)]) {
             try await Browser.with(width: width, isDark: isDark) { browser in

@@ -40,14 +40,14 @@ final class DemoWithPages {
                 ["serve", "--link", "--log-level", "warning", "--config", folder.file("demo/fanfare.yaml")], in: folder)
         }
         let program = program
-        try program.wait { program.errors.contains("/sign-in?link=") }
+        try program.wait(atMost: .seconds(600)) { program.errors.contains("/sign-in?link=") }
         let found = program.errors.firstMatch(of: /http:\/\/[^\s]+\/sign-in\?link=[\w-]+/)
         link = String(try #require(found).0)
     }
 
-    /// A demo whose broadcasts take half a minute: one can be seen and paused in the middle. A test that does not wait
-    /// for the end gives a slower pace, since a busy machine may take as long to open a page.
-    static func withSlowBroadcasts(pace: Int = 100) throws -> DemoWithPages {
+    /// A demo whose broadcasts take two minutes: one can be seen and paused in the middle, also on a busy machine. A test
+    /// that does not wait for the end gives a slower pace.
+    static func withSlowBroadcasts(pace: Int = 30) throws -> DemoWithPages {
         try DemoWithPages(devices: 5_000, pace: pace)
     }
 
@@ -119,7 +119,8 @@ private final class PlayedDemos: Sendable {
         try demos.withLock { demos in
             if let played = demos[devices] { return played.file("demo") }
             let folder = try TemporaryDirectory()
-            let result = try Program.run(["demo", "--dir", "demo", "--devices", "\(devices)"], in: folder)
+            let result = try Program.run(
+                ["demo", "--dir", "demo", "--devices", "\(devices)"], in: folder, patience: .seconds(600))
             try #require(result.status == 0, "\(result.output)\n\(result.errors)")
             demos[devices] = folder
             return folder.file("demo")
