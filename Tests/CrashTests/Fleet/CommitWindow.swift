@@ -45,8 +45,10 @@ struct CommitWindow {
             looks += 1
             let backends = try cluster.sql("SELECT pid FROM pg_stat_activity WHERE datname = '\(database)'")
                 .split(separator: "\n").compactMap { pid_t($0) }
+            let began = ContinuousClock.now
             guard let moment = try whileStopped(backends, underWay) else {
-                usleep(30_000)
+                // On a busy machine a look takes long. The backends need most of the time for the run.
+                usleep(30_000 + UInt32((ContinuousClock.now - began) * 3 / .microseconds(1)))
                 continue
             }
             moments.append(moment)

@@ -11,7 +11,7 @@ import Testing
     .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `The coordinator` {
     @Test(arguments: Nightly.rows([SIGSTOP], atNight: [SIGKILL]))
-    func `that falls silent is followed within 15 seconds, and nothing is started twice or never`(
+    func `that falls silent is followed within half a minute, and nothing is started twice or never`(
         signal: Int32
     ) async throws {
         let cluster = try await PostgresCluster.shared
@@ -78,6 +78,9 @@ private final class Succession {
     /// The time from writing the campaigns to the first occurrence, in seconds. The daemons start in this time.
     private static let lead: TimeInterval = 8
 
+    /// The time for which the store reserves a message for the daemon that delivers it, less a margin.
+    private static let reservedMs = 50_000
+
     private let cluster: PostgresCluster
     private let database: String
     private let world = World()
@@ -123,21 +126,22 @@ private final class Succession {
         let silent = Int(Date().timeIntervalSince1970 * 1_000)
         world.releasePolls()
         try wait("another coordinator") { successor != nil }
-        #expect(try vacancy() < 15_000)
+        #expect(try vacancy() < 30_000)
         // A poll first creates the runs. Only then is it recorded.
         try wait("its poll") {
             try count("run WHERE campaign = 'feed'") == Self.items - 1 && count("feed WHERE polled_at > \(silent)") == 1
         }
         daemons[0].signal(SIGCONT)
+        let silence = Int(Date().timeIntervalSince1970 * 1_000) - silent
         world.publish(Self.items)
         try makeFeedDue(try #require(successor))
         try wait("all runs") { try count("run WHERE state = 'finished'") >= scene.runs }
         let end = daemons.removeFirst().wait(killingAfter: Process.longest)
         #expect(end == (signal == SIGKILL ? .killed(SIGKILL) : .exited(75)))
-        // The store reserves the message that the killed daemon was delivering for a minute.
+        // The store still reserves the message that the killed daemon was delivering.
         if signal == SIGKILL { try cluster.sql("UPDATE webhook_message SET next_at = 0", database: database) }
         try wait("an empty outbox") { try count("webhook_message") == 0 }
-        try prove(mayTellTwice: signal == SIGKILL)
+        try prove(mayTellTwice: signal == SIGKILL || silence > Self.reservedMs)
     }
 
     private func start() throws {

@@ -114,9 +114,13 @@ final class Machines {
         try wait("the end of \(runs) runs") { try count("run WHERE state = 'finished'") == runs }
     }
 
+    static func process(ofSender name: String) -> pid_t? {
+        name.split(separator: ":").dropFirst().first.flatMap { pid_t($0) }
+    }
+
     /// Returns the machine whose daemon has this sender name.
     func machine(ofSender name: String) -> Int? {
-        let pid = name.split(separator: ":").dropFirst().first.flatMap { pid_t($0) }
+        let pid = Self.process(ofSender: name)
         return daemons.firstIndex { $0?.pid == pid && pid != nil }
     }
 

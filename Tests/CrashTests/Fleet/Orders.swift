@@ -12,7 +12,7 @@ extension Fleet {
 
     /// The time after a cancellation without requests, in milliseconds. A sender that checked just before the
     /// cancellation may send for one trust window. The rest is for slow machines.
-    private static let silentAfterMs = 5_000
+    private static let silentAfterMs = 15_000
     /// The maximum number of attempts in a mixture, where a command may meet a cut connection.
     private static let attemptsMax = 5
     private static let passing: [ChildProcess.End] = [.exited(69), .exited(75)]
@@ -29,8 +29,23 @@ extension Fleet {
         // Waits until the last sender must have reconnected, and would learn of a takeover.
         wait(.seconds(7))
         try examine()
-        let lost = try count("sender WHERE lost_at IS NOT NULL")
-        if lost > 0 { refused("\(order)", "\(lost) of \(senders) senders, all alive, were taken over") }
+        let lost = try processes(ofLost: "NOT \(Self.isDue)").count
+        if lost > 0 { refused("\(order)", "\(lost) of \(senders) senders, all alive, were taken over too early") }
+    }
+
+    /// Whether a lost sender had no heartbeat for the takeover timeout before. After the server was away, that time
+    /// begins with the quiet time.
+    static let isDue = """
+        (lost_at - greatest(heartbeat_at, coalesce(
+            (SELECT until - \(takeoverMs) FROM sender_quiet WHERE until - \(takeoverMs) < lost_at), 0)) >= \(takeoverMs))
+        """
+
+    /// Returns the processes of the lost senders for which the condition holds.
+    func processes(ofLost condition: String) throws -> Set<pid_t> {
+        guard case .server(_, let database) = installation.store else { return [] }
+        let names = try cluster.sql(
+            "SELECT name FROM sender WHERE lost_at IS NOT NULL AND \(condition)", database: database)
+        return Set(names.split(separator: "\n").compactMap { Machines.process(ofSender: String($0)) })
     }
 
     func give(_ order: Order) throws {

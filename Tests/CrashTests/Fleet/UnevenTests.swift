@@ -21,22 +21,28 @@ struct `Senders that are not alike` {
         for violation in violations.prefix(10) { Issue.record("\(violation)") }
     }
 
-    private func with(
-        _ scene: Scene, far: [Int: Machines.Distance] = [:], _ body: @escaping @Sendable (Machines) throws -> Void
-    ) async throws {
+    private func with<Value: Sendable>(
+        _ scene: Scene, far: [Int: Machines.Distance] = [:], _ body: @escaping @Sendable (Machines) throws -> Value
+    ) async throws -> Value {
         let cluster = try await PostgresCluster.shared
-        expectNothing(
-            try await OwnThread.run {
-                let machines = try Machines(scene, on: cluster, far: far)
-                try machines.importDevices()
-                try body(machines)
-                return machines.violations
-            })
+        let (value, violations) = try await OwnThread.run {
+            let machines = try Machines(scene, on: cluster, far: far)
+            try machines.importDevices()
+            return (try body(machines), machines.violations)
+        }
+        expectNothing(violations)
+        return value
     }
 
-    /// The restarted machine stops for four seconds, after it has declared its former sender dead and before it
-    /// recovers that sender's leases.
+    /// On a busy machine the restart may take longer than the takeover timeout, so that another machine has to recover.
     @Test func `a sender that is killed and back at once is recovered by its machine, with its journal`() async throws {
+        for _ in 0..<3 { if try await isRecovered() { return } }
+        Issue.record("other machines took over each time")
+    }
+
+    /// The restarted machine stops for a second, after it has declared its former sender dead and before it
+    /// recovers that sender's leases. Returns whether only this machine took over.
+    private func isRecovered() async throws -> Bool {
         // The runs are so slow that the first one still runs when the last one has started, even if the commands start
         // slowly.
         try await with(scene("held restart", devices: 2_500, delayMs: 1_000, runs: 4, .skip)) { machines in
@@ -50,19 +56,22 @@ struct `Senders that are not alike` {
                 found = try machines.machine(ofSender: machines.sql(busiest))
                 return found != nil
             }
-            guard let victim = found else { return }
+            guard let victim = found else { return true }
+            let killed = Int(Date().timeIntervalSince1970 * 1_000)
             machines.kill(victim)
             try machines.start(
                 victim, environment: KillPoint.from("leased_at, environment, entries FROM lease", .told, 1).freezing)
             let isHeld = try machines.wait("its standstill") {
                 machines.daemons[victim].map { Machines.isStopped($0.pid) } == true
             }
-            if isHeld { usleep(4_000_000) }
+            if isHeld { usleep(1_000_000) }
             machines.daemons[victim]?.signal(SIGCONT)
             try machines.awaitEnd(ofRuns: 4)
             _ = try machines.prove()
-            let unread = try machines.count("event WHERE kind = 'run_recovered' AND detail LIKE '%in doubt, since%'")
-            if unread > 0 { machines.violations.append("\(unread) recoveries without a journal") }
+            let unread = "event WHERE kind = 'run_recovered' AND detail LIKE '%in doubt, since%'"
+            let early = try machines.count("\(unread) AND at < \(killed + Fleet.takeoverMs)")
+            if early > 0 { machines.violations.append("\(early) recoveries without a journal") }
+            return try machines.count(unread) == early
         }
     }
 
