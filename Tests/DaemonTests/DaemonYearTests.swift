@@ -80,15 +80,14 @@ import WebClient
             while let next = daemon.status.nextStart, next <= end {
                 await scene.clock.sleeper(until: next)
                 scene.clock.advance(by: next - scene.clock.now)
-                // Until it has looked again, and begun what it found: a run that lies about for days is late.
+                // Until it has looked again, and sent what it found, or begun what waits for its zones: a run that lies
+                // about for days is late.
                 while daemon.status.nextStart == next { await Task.yield() }
                 while try await !hasBegun(scene, next) { await Task.yield() }
             }
             // The last ones to their end.
             while !daemon.status.running.isEmpty {
-                await scene.clock.sleeper(atLeast: .seconds(300))
-                scene.clock.advance(by: .seconds(600))
-                await Task.yield()
+                await scene.clock.advance(by: .seconds(600), settlingWithin: .seconds(1))
             }
             group.cancelAll()
             try await group.waitForAll()
@@ -108,7 +107,10 @@ import WebClient
 
     /// No two of the campaigns start at one moment.
     private func hasBegun(_ scene: PipelineScene, _ start: Timestamp) async throws -> Bool {
-        try await scene.store.runs(limit: 9).contains { $0.definition.plannedAt == start && $0.startedAt != nil }
+        try await scene.store.runs(limit: 9).contains { run in
+            run.definition.plannedAt == start
+                && (run.state == .finished || run.campaign == "everywhere" && run.startedAt != nil)
+        }
     }
 
     private func daemon(_ scene: PipelineScene) -> Scheduler {

@@ -155,13 +155,19 @@ import WebClient
 
     @Test func `takes nothing that would get less than a second for its request`() async throws {
         let scene = try PipelineScene()
+        // Four messages are taken at a time. The first three are answered once the fourth is there as well.
         let requests = Mutex(0)
+        let gate = DispatchSemaphore(value: 0)
         let server = try LocalServer { _ in
-            let isFirst = requests.withLock { count in
+            let count = requests.withLock { count in
                 count += 1
-                return count == 1
+                return count
             }
-            if isFirst { scene.clock.advance(by: .milliseconds(9_500)) }
+            if count == 4 {
+                scene.clock.advance(by: .milliseconds(9_500))
+                for _ in 1...3 { gate.signal() }
+            }
+            if count < 4 { _ = gate.wait(timeout: .now() + 240) }
             return .init(200)
         }
         try await scene.store.setWebhooks([.init(url: server.url, secretPath: "")])

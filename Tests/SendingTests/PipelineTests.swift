@@ -32,7 +32,7 @@ import Testing
                 }
             }, logger: Logger(label: "test"))
         let (clock, start) = (scene.clock, scene.clock.uptime)
-        async let driver: Void = clock.runBySeconds()
+        async let driver: Void = clock.runBySeconds(settlingWithin: .seconds(20))
         #expect(try await pipeline.execute(run, as: "test") { _, _ in } == .finished)
         let took = clock.uptime - start
         clock.release()

@@ -17,6 +17,8 @@ import Testing
 /// What happens around a run costs nobody their push: no store that is busy, no host that is away, no answer that is lost.
 @Suite(.timeLimit(.minutes(10))) struct `Whatever happens` {
     private static let all = FaultScene.devices
+    /// The answers to all but the first requests come late, so that the store can be locked before.
+    private static let held = FaultRule(when: .always.skipping(20), action: .delay(milliseconds: 4_000))
 
     @Test(arguments: Model.Configuration.Transport.allCases)
     func `APNs out of reach for six starts, then a 503 to everybody: all are accepted`(
@@ -52,13 +54,14 @@ import Testing
     func `a store locked by another program: nobody gets it twice, and the run goes on by itself`(
         kind: Model.Configuration.Transport
     ) async throws {
-        let scene = try await FaultScene(kind) { $0.answerDelayMs = 2 }
+        let scene = try await FaultScene(kind) { $0.faults = [Self.held] }
         let run = try await scene.start(.resend)
         let control = Mutex<RunControl?>(nil)
         let lock = WriteLock(scene.base.store.path)
         async let end = scene.execute(run) { found in control.withLock { $0 = found } }
         try await scene.until { scene.simulator.log().count >= 20 }
         try lock.take()
+        scene.simulator.setFaults([])
         try await scene.until { control.withLock { $0?.storeBackoff.wait } != nil }
         #expect(control.withLock { $0?.storeBackoff.wait?.reason } == .locked)
         try lock.release()
@@ -73,7 +76,7 @@ import Testing
     func `a stop while the store is locked ends in time, and the journal keeps the answers`(
         kind: Model.Configuration.Transport
     ) async throws {
-        let scene = try await FaultScene(kind) { $0.answerDelayMs = 2 }
+        let scene = try await FaultScene(kind) { $0.faults = [Self.held] }
         let run = try await scene.start(.skip)
         let path = scene.base.folder.file("16.journal")
         let space = PushID(high: scene.base.store.namespace.high, low: scene.base.store.namespace.low)
@@ -87,6 +90,7 @@ import Testing
         async let end = scene.execute(run, journals: journals) { found in control.withLock { $0 = found } }
         try await scene.until { scene.simulator.log().count >= 20 }
         try lock.take()
+        scene.simulator.setFaults([])
         try await scene.until { control.withLock { $0?.storeBackoff.wait } != nil }
         control.withLock { $0?.stop(.stopRequested) }
         do {
@@ -96,7 +100,6 @@ import Testing
         }
         try lock.release()
         // The same sender starts again: what it had on the wire is known to the last push, so that nobody is in doubt.
-        scene.simulator.setFaults([])
         #expect(try await scene.execute(run, journals: journals).isFinished)
         let books = try await scene.books(run, .skip)
         #expect(books.doubles == 0 && books.stored.accepted + books.stored.unknown == Self.all)

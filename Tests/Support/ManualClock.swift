@@ -101,12 +101,14 @@ package final class ManualClock: Sendable {
     }
 
     /// Advances by one second whenever a task sleeps for exactly one second, as a heartbeat does, until ``release()``.
-    package func runBySeconds() async {
+    ///
+    /// - Parameter patience: the longest time, by the machine's clock, that the woken tasks get before the next second.
+    package func runBySeconds(settlingWithin patience: Duration = .seconds(1)) async {
         while true {
             await sleeper(of: .seconds(1))
             if isOver { return }
             // A task that works for longer than a heartbeat needs time as well, so the clock must not run ahead of it.
-            await advance(by: .seconds(1), settlingWithin: .seconds(1))
+            await advance(by: .seconds(1), settlingWithin: patience)
         }
     }
 
