@@ -112,7 +112,7 @@ struct `Daemons of several machines` {
             try cluster.sql("ALTER ROLE berta PASSWORD 'other'")
             try cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'berta'")
             // It may be let in again, and goes on trying.
-            try daemon.wait { daemon.errors.contains("part of the daemon failed") }
+            try daemon.wait { daemon.errors.contains("correct the user and password") }
             #expect(daemon.errors.split(separator: "\n").count > lines)
             daemon.signal(SIGTERM)
             let stopped = try daemon.finish()

@@ -161,8 +161,8 @@ import Testing
                 let stopped = try place.fanfare("stop", "--all", "--reason", "wrong text", "--json")
                 #expect(stopped.status == 0 && stopped.output.contains(#""recorded" : false"#), "\(stopped.output)")
                 #expect(stopped.errors.contains("the store has not recorded the stop yet"), "\(stopped.errors)")
-                // A sender on a busy machine may hear of it after the command has ended. Three times as long as an answer
-                // takes nothing more is asked: it has stopped.
+                // A sender on a busy machine may hear of it after the command has ended. Three times as long as an
+                // answer takes nothing more is asked: it has stopped.
                 try Patience.wait(for: "the last request, after \(asked)") {
                     let before = asked
                     asked = place.simulator.log().count

@@ -39,8 +39,8 @@ struct `A server without its synchronous standby` {
         }
     }
 
-    /// A call that ends before its COMMIT changes nothing, and is made again with the next limit. The first limit lets a
-    /// machine that is not busy connect and reach its COMMIT.
+    /// A call that ends before its COMMIT changes nothing, and is made again with the next limit. The first limit lets
+    /// a machine that is not busy connect and reach its COMMIT.
     private static let limits: [Duration] = [.milliseconds(200), .seconds(3), .seconds(30)]
 
     private static func sent(_ pool: PostgresPool) async throws -> Int? {

@@ -22,7 +22,7 @@ final class Fleet {
         /// The number of requests of senders that others had taken over.
         var afterTakeover = 0
         /// The number of senders that had no heartbeat for the takeover timeout while the server was there. Others took
-        /// them over, as they must, so that requests in flight are in doubt. Living ones were starved by a busy machine.
+        /// them over, as they must, so requests in flight are in doubt. A busy machine starves senders that live.
         var starved = 0
         /// The number of runs that were cancelled while they were sending.
         var cancelled = 0

@@ -36,8 +36,9 @@ extension Fleet {
     /// Whether a lost sender had no heartbeat for the takeover timeout before. After the server was away, that time
     /// begins with the quiet time.
     static let isDue = """
-        (lost_at - greatest(heartbeat_at, coalesce(
-            (SELECT until - \(takeoverMs) FROM sender_quiet WHERE until - \(takeoverMs) < lost_at), 0)) >= \(takeoverMs))
+        (lost_at - greatest(heartbeat_at, (
+            SELECT coalesce(max(until), 0) - \(takeoverMs) FROM sender_quiet WHERE until - \(takeoverMs) < lost_at
+        )) >= \(takeoverMs))
         """
 
     /// Returns the processes of the lost senders for which the condition holds.

@@ -45,8 +45,8 @@ final class DemoWithPages {
         link = String(try #require(found).0)
     }
 
-    /// A demo whose broadcasts take two minutes: one can be seen and paused in the middle, also on a busy machine. A test
-    /// that does not wait for the end gives a slower pace.
+    /// A demo whose broadcasts take two minutes: one can be seen and paused in the middle, also on a busy machine. A
+    /// test that does not wait for the end gives a slower pace.
     static func withSlowBroadcasts(pace: Int = 30) throws -> DemoWithPages {
         try DemoWithPages(devices: 5_000, pace: pace)
     }
