@@ -32,6 +32,8 @@ package final class StopWatch: Sendable {
     }
 
     private let state = Mutex(State())
+    /// The file at the last look. Taken before ``state``.
+    private let seen = Mutex<Mark?>(nil)
     private let file: StopFile?
     private let now: @Sendable () -> Timestamp
 
@@ -49,10 +51,9 @@ package final class StopWatch: Sendable {
         let inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         let events = UInt32(IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
         if inotify >= 0 { inotify_add_watch(inotify, folder.path, events) }
-        let mark = watch.look(since: nil)
+        watch.look()
         let thread = Thread { [weak watch] in
             Thread.current.name = "stop-watch"
-            var mark = mark
             while true {
                 // If inotify is unavailable, poll(2) just waits for the timeout.
                 var waiting = pollfd(fd: inotify, events: Int16(POLLIN), revents: 0)
@@ -61,7 +62,7 @@ package final class StopWatch: Sendable {
                 // Discard the events: the check below finds the change.
                 var bytes = [UInt8](repeating: 0, count: 4096)
                 while inotify >= 0, read(inotify, &bytes, bytes.count) > 0 {}
-                mark = watch.look(since: mark)
+                watch.look()
             }
             if inotify >= 0 { close(inotify) }
         }
@@ -69,8 +70,12 @@ package final class StopWatch: Sendable {
         return watch
     }
 
-    /// The stops in force, as far as this process knows.
-    package var orders: StopOrders { state.withLock { $0.orders } }
+    /// The stops in force, as far as this process knows. Looks at the file: the thread that watches it may not have
+    /// seen yet that `resume` has just lifted a stop, also in this process.
+    package var orders: StopOrders {
+        look()
+        return state.withLock { $0.orders }
+    }
 
     /// Puts exactly these stops in force. The runs that they affect stop before this returns.
     package func hear(_ orders: StopOrders) {
@@ -150,6 +155,7 @@ package final class StopWatch: Sendable {
 
     /// Makes the run obey stops from now on, including those in force. Pass the returned number to ``remove(_:)``.
     package func join(_ run: Run, _ obey: @escaping Obey) -> Int {
+        look()
         let (number, order) = state.withLock { state in
             state.next += 1
             state.runs[state.next] = (run, obey)
@@ -172,17 +178,22 @@ package final class StopWatch: Sendable {
         return boot - UInt64(known) * 1_000_000
     }
 
-    private func look(since mark: Mark?) -> Mark {
-        guard let file else { return Mark() }
-        var facts = stat()
-        var found = Mark()
-        if stat(file.path, &facts) == 0 {
-            found = Mark(
-                inode: UInt64(facts.st_ino), seconds: facts.st_mtim.tv_sec, nanoseconds: facts.st_mtim.tv_nsec,
-                size: Int(facts.st_size))
+    /// Reads the file if it has changed since the last look.
+    private func look() {
+        guard let file else { return }
+        // Two looks at the same time could put the older content in force.
+        seen.withLock { mark in
+            var facts = stat()
+            var found = Mark()
+            if stat(file.path, &facts) == 0 {
+                found = Mark(
+                    inode: UInt64(facts.st_ino), seconds: facts.st_mtim.tv_sec, nanoseconds: facts.st_mtim.tv_nsec,
+                    size: Int(facts.st_size))
+            }
+            guard found != mark else { return }
+            mark = found
+            hear(file.read())
         }
-        if found != mark { hear(file.read()) }
-        return found
     }
 }
 

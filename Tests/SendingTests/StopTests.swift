@@ -262,6 +262,17 @@ import Testing
         #expect(order.at.milliseconds > 0 && order.at < Timestamp(seconds: 253_402_300_800))
     }
 
+    /// As `resume` does it: what its own thread has not seen yet must not stop the run again.
+    @Test func `is known as it is now to a process that lifts a stop and goes on`() throws {
+        let watch = StopWatch.following(senders)
+        for _ in 0..<100 {
+            _ = try file.put(Self.order)
+            #expect(watch.orders.orders.map(\.scope) == [Self.order.scope])
+            try file.lift(Self.order.scope)
+            #expect(watch.orders.isEmpty)
+        }
+    }
+
     @Test func `of an occurrence stops its run alone, is recorded as its pause, and leaves with the run's resume`()
         async throws
     {

@@ -44,8 +44,8 @@ extension ManageAccess {
     }
 
     /// Accepts an invitation: the person gets a token, and a session begins. Returns `nil` if the invitation is not
-    /// open. The invitation is used up when this returns, so a session that cannot begin is no error: the person has the
-    /// token to sign in with.
+    /// open. The invitation is used up when this returns, so a session that cannot begin is no error: the person
+    /// signs in with the token.
     ///
     /// - Parameter actor: the person, given the record of the invitation.
     package func join(

@@ -52,8 +52,8 @@ extension ApprovePlans {
         }
     }
 
-    /// Adds the authors since the request. The start asks for them again, so that a signature that would not count there
-    /// must be refused now.
+    /// Adds the authors since the request. The start asks for them again, so a signature that would not count there
+    /// is refused now.
     func withContributors(_ record: ApprovalRecord) async throws -> ApprovalRecord {
         var record = record
         let request = record.request
