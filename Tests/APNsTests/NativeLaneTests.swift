@@ -63,24 +63,6 @@ struct NativeLaneTests {
         #expect(run.result(2) == .answered(PushResponse(status: 200)))
     }
 
-    @Test func `a response whose end is missing when the lane ends counts by its status`() async throws {
-        let server = try server(Self.defaults) { stream in
-            [.status(stream == 5 ? 400 : 200, on: stream, ends: stream == 1 || stream == 7)]
-        }
-        defer { server.stop() }
-        let lane = try lane(to: server) { $0.drainLimit = .milliseconds(50) }
-        let running = Task { await LaneRun.end(of: lane) }
-        #expect(await lane.send(LaneScene.batch(0..<4)))
-        var run = LaneRun()
-        // With the response to the last one, the headers of the others have arrived.
-        while run.result(3) == nil, let completions = await lane.completions() { run.take(completions) }
-        running.cancel()
-        while let completions = await lane.completions() { run.take(completions) }
-        #expect(await running.value == nil)
-        #expect(run.isComplete(0..<4) && run.acceptedCount == 3)
-        #expect(run.result(2) == .cutOff(status: 400))
-    }
-
     @Test func `an answer that did not wait for the body counts`() async throws {
         // The window is shut: no body ever comes.
         let server = try ScriptedServer { connection in

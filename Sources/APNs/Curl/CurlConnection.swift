@@ -101,13 +101,22 @@ final class CurlConnection: LaneConnection {
     func close() {
         guard !isClosed else { return }
         isClosed = true
-        let unanswered = inFlight
+        let ends = inFlight.map { slot in (slot: slot, end: slot.isWritten ? endOfWritten(slot) : .notProcessed) }
         dropHandle()
-        for slot in unanswered {
+        for (slot, end) in ends {
             slot.clear()
-            driver.ended(slot, slot.isWritten ? .lost("the connection was closed") : .notProcessed, on: self)
+            driver.ended(slot, end, on: self)
         }
         driver.closed(self, "closed by Fanfare")
+    }
+
+    /// Returns the end of a written request whose stream is cancelled. Its response may have come without its end.
+    private func endOfWritten(_ slot: CurlSlot) -> RequestEnd {
+        switch CurlVerdict(CURLE_ABORTED_BY_CALLBACK, slot, plan: driver.plan, isProven: isProven) {
+        case .answered(let answer, let latency): .answered(answer, latencyMicroseconds: latency)
+        case .cutOff(let status): .cutOff(status: status)
+        default: .lost("the connection was closed")
+        }
     }
 
     private func dropHandle() {

@@ -88,6 +88,18 @@ final class CurlSlot: RequestSlot {
     /// Whether libcurl may have written a part of the request.
     override var isWritten: Bool { writtenOn != 0 }
 
+    /// 0 also for a response that is not HTTP/2, because another party sent it, such as a proxy.
+    override var status: Int {
+        guard isWritten, isHTTP2 else { return 0 }
+        let status = fanfare_curl_get_long(handle, CURLINFO_RESPONSE_CODE)
+        return status >= 200 ? status : 0
+    }
+
+    /// Whether the response is HTTP/2.
+    var isHTTP2: Bool {
+        fanfare_curl_get_long(handle, CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0)
+    }
+
     /// Sets up the request of the slot's push.
     func fill(under chain: HeaderChain, on connection: CurlConnection) {
         guard let entry else { return }

@@ -42,9 +42,7 @@ enum CurlVerdict {
     }
 
     private static func answer(_ status: Int, _ slot: CurlSlot, _ isProven: Bool, isWhole: Bool) -> CurlVerdict {
-        if !isProven, fanfare_curl_get_long(slot.handle, CURLINFO_HTTP_VERSION) != Int(CURL_HTTP_VERSION_2_0) {
-            return .notHTTP2
-        }
+        if !isProven, !slot.isHTTP2 { return .notHTTP2 }
         guard isWhole || status == 200 else { return .cutOff(status: status) }
         let latency =
             fanfare_curl_get_offset(slot.handle, CURLINFO_TOTAL_TIME_T)
