@@ -66,6 +66,42 @@ import Testing
         }
     }
 
+    /// The account of a simulator waits for a reader of its output.
+    @Test func `comes by a second signal to a simulator`() async throws {
+        try await OwnThread.run {
+            let folder = try TemporaryDirectory()
+            let path = folder.file("output")
+            try #require(mkfifo(path, 0o600) == 0)
+            let output = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+            defer { close(output) }
+            let words =
+                ["-c", "exec \"$0\" \"$@\" >output", Program.url.path] + [
+                    "simulator", "--port", "0", "--sandbox-port", "0", "--accept-all", "--log", "log.jsonl",
+                ]
+            let simulator = try RunningProgram(words, in: folder, program: URL(fileURLWithPath: "/bin/sh"))
+            var buffer = [UInt8](repeating: 0x20, count: 4096)
+            var start = ""
+            try simulator.wait {
+                let count = read(output, &buffer, buffer.count)
+                if count > 0 { start += String(decoding: buffer.prefix(count), as: UTF8.self) }
+                return start.contains("trust: ")
+            }
+            let full = [UInt8](repeating: 0x20, count: 4096)
+            while write(output, full, full.count) > 0 {}
+            let port = try #require(start.firstMatch(of: /production 127.0.0.1:(\d+)/).flatMap { Int($0.1) })
+            simulator.signal(SIGINT)
+            // It listens no more: the first signal has come.
+            try simulator.wait { !Self.isListening(port) }
+            simulator.signal(SIGINT)
+            #expect(try simulator.finish().status == 75)
+        }
+    }
+
+    private static func isListening(_ port: Int) -> Bool {
+        let sockets = (try? String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)) ?? ""
+        return sockets.contains(":\(String(format: "%04X", port)) 00000000:0000 0A")
+    }
+
     @Test func `that was started without its streams uses their numbers for nothing else`() async throws {
         try await OwnThread.run {
             let place = try Installation.slow()

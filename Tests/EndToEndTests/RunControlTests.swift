@@ -148,12 +148,19 @@ import Testing
         }
     }
 
-    @Test(arguments: StoreKind.available)
-    func `a second signal does not wait for answers, and what is in doubt is said so`(kind: StoreKind) async throws {
+    @Test(arguments: StoreKind.available, [Installation.slowRun, ["run", "--due"]])
+    func `a second signal does not wait for answers, and what is in doubt is said so`(
+        kind: StoreKind, words: [String]
+    ) async throws {
         let store = try await kind.address()
         try await OwnThread.run {
             let place = try Installation.slow(store: store, faults: [FaultRule(when: .every(5), action: .silence)])
-            let run = try place.startSlowRun()
+            if words != Installation.slowRun {
+                let first = try place.startSlowRun()
+                first.signal(SIGKILL)
+                _ = try first.finish()
+            }
+            let run = try place.startSlowRun(words)
             run.signal(SIGINT)
             try run.wait { run.errors.contains("press Ctrl-C again to stop immediately") }
             run.signal(SIGINT)

@@ -71,6 +71,19 @@ import Testing
         #expect(server.requests.first?.text.contains("InvalidProviderToken") == true)
     }
 
+    @Test func `that does not respond delays no signal to a command whose run has ended`() throws {
+        let server = try LocalServer { _ in .withheld }
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        try configure(place, server.url)
+        let run = try RunningProgram(
+            ["run", "new-podcast", "--occurrence", "a", "--yes"] + Installation.words, in: place.folder)
+        try Patience.wait(for: "the message") { server.requests.count == 1 }
+        run.signal(SIGINT)
+        // Without the signal it ends with 0, after the time that a command waits for its webhooks.
+        #expect(try run.finish().status == 75)
+    }
+
     /// An operator's own file may have no webhooks, and the daemon has its list from another one.
     @Test func `a command with another configuration leaves the daemon's webhooks`() throws {
         let server = try LocalServer { _ in .init(200) }

@@ -59,7 +59,7 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     func run() async throws {
         let simulator = try Simulator(try options())
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let signals = await SecondSignal.first(of: .sigint, .sigterm)
         try simulator.start()
         defer { simulator.stop() }
         Console.print(
@@ -75,6 +75,7 @@ struct SimulatorCommand: AsyncParsableCommand {
                   trust: \(simulator.authorityPath)
             """)
         for await _ in signals { break }
+        SecondSignal.workEnded()
         simulator.stop()
         let counts = simulator.counts()
         Console.print(

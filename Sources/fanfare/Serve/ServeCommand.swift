@@ -97,6 +97,7 @@ struct ServeCommand: AsyncParsableCommand {
                         successTerminationBehavior: .gracefullyShutdownGroup)
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        SecondSignal.workBegins()
         let deadline = StopDeadline(logger: logger)
         defer { withExtendedLifetime(deadline) {} }
         try await group.run()

@@ -144,7 +144,8 @@ struct ForegroundRun: Sendable {
     /// Sends the run. The first signal stops it and waits for requests in flight; the second stops it immediately.
     func execute(_ run: Run) async throws -> RunEnd {
         // Closing the terminal (SIGHUP) must not leave requests in doubt.
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
+        let signals = await SecondSignal.first(of: .sigint, .sigterm, .sighup)
+        defer { SecondSignal.workEnded() }
         let stop = StopSwitch()
         let lines = RunLines(run, clock: clock, logger: logger)
         let (started, startedContinuation) = AsyncStream.makeStream(of: RunControl.self)
@@ -191,12 +192,7 @@ struct ForegroundRun: Sendable {
     private func obey(_ signals: UnixSignalsSequence, _ stop: StopSwitch) async {
         for await _ in signals {
             stop.ask()
-            // As safe as a crash: requests in flight are in doubt, and the next start says so.
-            SecondSignal.exits("stopped immediately; the next start recovers the requests in flight")
-            BriefNote.print(
-                "stopping: nothing more is sent, waiting for the requests in flight; press Ctrl-C again to stop "
-                    + "immediately"
-            )
+            SecondSignal.exitsWhileSending()
         }
     }
 }

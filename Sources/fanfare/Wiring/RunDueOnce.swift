@@ -22,7 +22,8 @@ struct RunDueOnce: Sendable {
         self.logger = logger
     }
 
-    /// Returns the runs that were carried out or continued, in their present state. A signal stops them gracefully.
+    /// Returns the runs that were carried out or continued, in their present state. The first signal stops them
+    /// gracefully. The second exits immediately.
     func execute() async throws -> DueOutcome {
         let configuration = session.configuration
         var catalogue = CampaignCatalogue()
@@ -52,22 +53,21 @@ struct RunDueOnce: Sendable {
     }
 
     private func runOnce(_ daemon: Scheduler, _ snapshot: Scheduler.CampaignSnapshot) async throws -> DueOutcome {
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
+        let signals = await SecondSignal.first(of: .sigint, .sigterm, .sighup)
+        defer { SecondSignal.workEnded() }
         return try await withThrowingTaskGroup(of: DueOutcome?.self) { group in
             group.addTask {
                 try await daemon.runOnce(snapshot, idleLimit: Self.idleLimit)
             }
             group.addTask {
-                for await _ in signals {
-                    BriefNote.print("stopping: nothing more is sent, waiting for the requests in flight")
-                    break
-                }
+                for await _ in signals { break }
                 return nil
             }
             // The first task to finish cancels the other.
             let first = try await group.next() ?? nil
             group.cancelAll()
             if let first { return first }
+            SecondSignal.exitsWhileSending()
             return try await group.next().flatMap(\.self) ?? DueOutcome()
         }
     }

@@ -185,7 +185,8 @@ enum Interruptible {
     static func run<Result: Sendable>(
         _ state: String, _ work: @Sendable @escaping () async throws -> Result
     ) async throws -> Result {
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let signals = await SecondSignal.first(of: .sigint, .sigterm)
+        defer { SecondSignal.workEnded() }
         let task = Task { try await work() }
         return try await withThrowingTaskGroup(of: Void.self) { group in
             defer { group.cancelAll() }
