@@ -1,4 +1,5 @@
 import ArgumentParser
+import CampaignFiles
 import Campaigns
 import Foundation
 import Model
@@ -22,7 +23,7 @@ struct RestoreCommand: AsyncParsableCommand {
             A store on PostgreSQL is restored by pg_restore, which leaves no mark. Stop every sender, restore, run \
             `fanfare stop --all --reason restored`, and then this command with --mark and the time at which the dump \
             began. It has the same effects, is refused while a sender is alive, and changes nothing if the store has \
-            this mark already. With a FILE, the command says this and exits with 78.
+            this mark already, so repeat it with the same time. With a FILE, the command says this and exits with 78.
 
             Examples:
               fanfare restore backup.sqlite
@@ -32,7 +33,7 @@ struct RestoreCommand: AsyncParsableCommand {
     @OptionGroup var settings: Settings
     @Argument(help: "A file created by `fanfare backup`.", completion: .file()) var file: String?
     @Flag(help: "Mark a store on PostgreSQL as restored by pg_restore.") var mark = false
-    @Option(help: "With --mark: the time at which the dump began, such as 2026-11-29T02:00Z, or its age, such as 3h.")
+    @Option(help: "With --mark: the time at which the dump began, such as 2026-11-29T02:00Z.")
     var since: String?
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
     @Flag(help: "Print the result as JSON.") var json = false
@@ -44,6 +45,16 @@ struct RestoreCommand: AsyncParsableCommand {
         guard mark == (since != nil) else {
             throw ValidationError("--mark and --since belong together: give the time at which the dump began")
         }
+        if let since { _ = try Self.moment(since) }
+    }
+
+    /// Returns the time that marks the store. Refuses an age, because it counts from now: the same command would mark
+    /// the store again, and pause its runs again.
+    private static func moment(_ since: String) throws -> Timestamp {
+        if let moment = ISOTime.parse(since) { return moment }
+        let reason = WrittenDuration.parse(since).map { _ in "an age names another time in each repetition; " } ?? ""
+        throw ValidationError(
+            "--since \(since): \(reason)write the time at which the dump began, such as 2026-11-29T02:00Z")
     }
 
     func run() async throws {
@@ -56,9 +67,7 @@ struct RestoreCommand: AsyncParsableCommand {
         try MaintainStore.requireMarkable(configuration)
         try await requireNoSender(configuration)
         let session = try await settings.session(configuration)
-        guard let madeAt = MomentOption.parse(since, now: session.now) else {
-            throw ValidationError("--since \(since): write a time such as 2026-11-29T02:00Z, or an age such as 3h")
-        }
+        let madeAt = try Self.moment(since)
         guard madeAt <= session.now else {
             throw ValidationError("--since \(since): this is in the future; give the time at which the dump began")
         }
