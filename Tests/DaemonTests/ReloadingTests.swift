@@ -62,6 +62,27 @@ import Testing
         #expect(warnings.count == 2, "\(warnings)")
     }
 
+    /// A backup by hard links, and a `chown` of all files each night.
+    @Test func `a file whose content stays is read again, and its change is not recorded`() async throws {
+        try folder.write("campaign: a\n", to: "campaigns/a.yaml")
+        let path = folder.file("campaigns/a.yaml")
+        let name = FileHash.absolute(path)
+        #expect(try await reloading.snapshot().hashes.keys.contains(name))
+        #expect(try await reloading.snapshot().hashes.isEmpty)
+        #expect(link(path, folder.file("backup")) == 0)
+        #expect(try await reloading.hasChanged())
+        #expect(try await reloading.snapshot().hashes.isEmpty)
+        #expect(try await !reloading.hasChanged())
+        try folder.write("campaign: b\n", to: "campaigns/a.yaml")
+        let hash = try FileHash.hash(of: path)
+        #expect(try await reloading.snapshot().hashes == [name: hash])
+        try FileManager.default.removeItem(atPath: path)
+        try folder.write("campaign: c\n", to: "campaigns/c.yaml")
+        #expect(try await reloading.snapshot().hashes[name] == "removed")
+        try folder.write("campaign: b\n", to: "campaigns/a.yaml")
+        #expect(try await reloading.snapshot().hashes == [name: hash])
+    }
+
     /// A deployment often makes the path of a folder a symbolic link, and points it to another folder.
     @Test func `a folder that took the place of another one is watched`() async throws {
         for name in ["one", "two"] {

@@ -19,8 +19,8 @@ package final class Reloading: Sendable {
         var configurationProblem: DaemonStatus.Problem?
         var catalogue = CampaignCatalogue()
         var marks: [String: FileMark?] = [:]
-        /// The marks of all files, including the configuration, as last recorded.
-        var recorded: [String: FileMark?] = [:]
+        /// All files, including the configuration, as last recorded.
+        var recorded: [String: (mark: FileMark?, hash: String?)] = [:]
     }
 
     private let source: ConfigurationSource
@@ -160,17 +160,25 @@ package final class Reloading: Sendable {
         return snapshot
     }
 
-    /// Returns the file changes to record since the last call: for each path the SHA-256 hash, or `removed`.
+    /// Returns the file changes to record since the last call: for each path the SHA-256 hash, or `removed`. A file
+    /// with another mark and the same content has not changed, for example after a `chown`.
     private func recordChanges(in files: inout Files) -> [String: String] {
         // If campaign files were lost, the campaigns stay in force, so record no removal.
         if files.catalogue.loss != nil { return [:] }
         var current = files.marks
         if let path = source.path { current[path] = files.configurationMark }
         var changes: [String: String] = [:]
-        for path in Set(current.keys).union(files.recorded.keys) where current[path] != files.recorded[path] {
-            changes[FileHash.absolute(path)] = current[path] == nil ? "removed" : try? FileHash.hash(of: path)
+        for path in files.recorded.keys where current[path] == nil {
+            files.recorded[path] = nil
+            changes[FileHash.absolute(path)] = "removed"
         }
-        files.recorded = current
+        for (path, mark) in current {
+            let known = files.recorded[path]
+            guard known == nil || known?.mark != mark else { continue }
+            let hash = try? FileHash.hash(of: path)
+            files.recorded[path] = (mark, hash ?? known?.hash)
+            if let hash, hash != known?.hash { changes[FileHash.absolute(path)] = hash }
+        }
         return changes
     }
 
