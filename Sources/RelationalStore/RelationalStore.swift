@@ -48,6 +48,8 @@ package protocol RelationalStore: AllRoles {
     /// Throws ``StoreError/inUse(path:reason:)`` if a sender of any machine is alive. No sender can start until the
     /// transaction ends. A store of one machine has no such record, and its caller checks the machine's senders.
     func requireNoSender(_ db: Session) throws
+    /// Returns which senders are alive. Changes nothing.
+    func living(_ db: Session) throws -> OwnerLiveness.IsAlive
     /// Returns which senders of the run are alive. The transaction takes over from the dead senders.
     func living(_ db: Session, at run: Int64) throws -> OwnerLiveness.IsAlive
     /// Releases leases that may exist although this sender did not get the response to their commit.

@@ -2,6 +2,7 @@ import APNs
 import Campaigns
 import Daemon
 import Foundation
+import GRDB
 import Logging
 import Model
 @testable import SQLiteStore
@@ -47,6 +48,37 @@ import WebClient
                 finishedBefore: scene.clock.now, dryRun: true, now: scene.clock.now, by: "test"
             )
             .deliveries == 10)
+    }
+
+    @Test func `deletes old messages to webhooks that no configuration names, and no others`() async throws {
+        let scene = try PipelineScene()
+        let (kept, removed) = ("http://127.0.0.1:1/kept", "http://127.0.0.1:1/removed")
+        try await scene.store.setWebhooks([.init(url: kept, secretPath: ""), .init(url: removed, secretPath: "")])
+        _ = try await scene.store.createEndedRun(
+            try scene.definition(), occurrence: "o", state: .missed, reason: "why", now: scene.clock.now, by: "test")
+        try await scene.store.setWebhooks([.init(url: kept, secretPath: "")])
+        func messages() async throws -> [String] {
+            try await scene.store.read { db in
+                try String.fetchAll(db, sql: "SELECT url FROM webhook_message ORDER BY url")
+            }
+        }
+        #expect(try await messages() == [kept, removed])
+        scene.clock.advance(by: WebhookDispatcher.keptFor)
+        let daemon = daemon(scene, retention: .seconds(30 * 86_400))
+        let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await daemon.run(snapshots) }
+            await scene.clock.sleeper(until: scene.clock.now + .seconds(3600))
+            scene.clock.advance(by: .seconds(3600))
+            let three = DateComponents(hour: 3, minute: 0, second: 0)
+            let night = Calendar.current.nextDate(
+                after: scene.clock.now.date, matching: three, matchingPolicy: .nextTime)
+            await scene.clock.sleeper(until: Timestamp(try #require(night)))
+            group.cancelAll()
+            snapshot.finish()
+            try await group.waitForAll()
+        }
+        #expect(try await messages() == [kept])
     }
 
     @Test func `deletes nothing by a hardware clock that is far ahead, and works again when it is right`() async throws

@@ -1,9 +1,9 @@
 import Campaigns
 import Daemon
 import Foundation
+import GRDB
 import Logging
 import Model
-import SQLiteStore
 import Sending
 import SendingScene
 import Store
@@ -11,6 +11,8 @@ import Synchronization
 import TestSupport
 import Testing
 import WebClient
+
+@testable import SQLiteStore
 
 /// Messages from the store's outbox to a local server, under a clock that sleeping moves.
 @Suite(.timeLimit(.minutes(10))) struct `The webhooks' dispatcher` {
@@ -271,5 +273,37 @@ import WebClient
         #expect(try await scene.store.nextWebhookMessage() == nil)
         try await end(scene, .failed, "b")
         #expect(try await scene.store.nextWebhookMessage() == nil)
+    }
+
+    /// A process of an older version replaces the webhooks, and a command without a daemon may do so.
+    @Test func `a daemon registers its webhooks again after another process has removed them`() async throws {
+        let scene = try PipelineScene()
+        let folder = try TemporaryDirectory()
+        var configuration = Configuration(store: "a", campaigns: folder.path, templates: folder.path)
+        let server = try LocalServer { _ in .init(200) }
+        configuration.webhooks = [.init(url: server.url, secretPath: "")]
+        let logger = Logger(label: "test")
+        let reloading = Reloading(
+            source: ConfigurationSource(named: folder.file("fanfare.yaml"), environment: [:]),
+            configuration: configuration, logger: logger)
+        let service = try await WebhookService(reloading: reloading, clock: scene.clock.clock) { webhooks in
+            try await scene.store.setWebhooks(webhooks, of: "daemon")
+            return dispatcher(scene, webhooks.map(\.url))
+        }
+        let supervisor = Supervisor(owner: "daemon", clock: scene.clock.clock, logger: logger)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await service.run(supervisor) }
+            try await scene.store.write { db in try db.execute(sql: "DELETE FROM webhook") }
+            for _ in 0..<Int(WebhookService.keptEvery / .seconds(1)) + 1 {
+                let next = scene.clock.now + .seconds(1)
+                await scene.clock.sleeper(until: next)
+                scene.clock.advance(by: .seconds(1))
+            }
+            await scene.clock.sleeper(until: scene.clock.now + .seconds(1))
+            try await end(scene, .missed)
+            #expect(try await scene.store.nextWebhookMessage() != nil)
+            group.cancelAll()
+            try await group.waitForAll()
+        }
     }
 }

@@ -67,6 +67,34 @@ struct `Daemons of several machines` {
         }
     }
 
+    /// As during a rolling change of the configuration, and whichever of them sends.
+    @Test func `report to the webhooks of all of them, though their lists differ`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        try await OwnThread.run {
+            let server = try LocalServer { _ in .init(200) }
+            let place = try Installation(devices: 2, store: cluster.url(database))
+            try place.importDevices()
+            try place.folder.write("0123456789abcdef0123456789abcdef\n", to: "hook.secret")
+            for name in ["old", "new"] {
+                try place.configure(more: "webhooks: [{url: \"\(server.url)/\(name)\", secret_path: hook.secret}]")
+                try place.folder.write(try place.folder.read("fanfare.yaml"), to: "\(name).yaml")
+            }
+            let first = try Self.daemon(place, "1", ["--config", "new.yaml"])
+            try first.wait { first.errors.contains("files read") }
+            let second = try Self.daemon(place, "2", ["--config", "old.yaml"])
+            try second.wait { second.errors.contains("another daemon coordinates") }
+            let run = try place.run("new-podcast", "--occurrence", "a", "--config", "old.yaml")
+            #expect(run.status == 0, "\(run.errors)")
+            try Patience.wait(for: "both messages") { Set(server.requests.map(\.path)) == ["/new", "/old"] }
+            for daemon in [first, second] {
+                daemon.signal(SIGTERM)
+                #expect(try daemon.finish().status == 0)
+            }
+            #expect(server.requests.count == 2)
+        }
+    }
+
     @Test func `a machine with a copied state folder is refused, and the one it was copied from goes on`()
         async throws
     {

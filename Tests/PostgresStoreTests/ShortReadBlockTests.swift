@@ -87,7 +87,8 @@ struct `Short reads on a server` {
 
     /// Reads by one unique key, of tables with a few rows, and those of a move, of upkeep and of verify.
     private static let byKey: Set = [
-        "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "noteClocks",
+        "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "keepWebhooks",
+        "noteClocks",
         "savedPlan", "savedPlans", "values",
         "volumeHold", "runsToPrune", "readClock", "readyRuns", "audienceSQLObstacle", "freeze", "importSegment",
         "shrink",

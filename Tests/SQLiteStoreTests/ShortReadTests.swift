@@ -84,7 +84,8 @@ import Testing
 
     /// Reads by one unique key, or of tables with a few rows.
     private static let byKey: Set = [
-        "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "noteClocks",
+        "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "keepWebhooks",
+        "noteClocks",
         "savedPlan", "savedPlans", "values",
         "volumeHold", "makeDeferredIndexes", "runsToPrune", "restoreGap",
     ]

@@ -31,7 +31,7 @@ package enum OutcomeReaderContract {
 
 /// What every store must remember for a daemon.
 package enum DaemonLogContract {
-    package static let promises = schedules + feeds + webhooks + heartbeats
+    package static let promises = schedules + feeds + webhooks + webhookLists + heartbeats
 }
 
 /// What every store must do to be kept in order.

@@ -6,8 +6,8 @@ import Sending
 import Store
 
 /// Keeps the store small. It folds outcomes by device older than the retention into their runs' summaries, deletes old
-/// reports of apps and the rows of removed devices, and ends plans that no occurrence waits for. It works some time
-/// after the start, and then every night.
+/// reports of apps, the rows of removed devices and messages to removed webhooks, and ends plans that no occurrence
+/// waits for. It works some time after the start, and then every night.
 struct Maintenance: Sendable {
     /// The delay after the start, by uptime. A hardware clock that was far ahead at the start has been corrected by
     /// then.
@@ -20,7 +20,7 @@ struct Maintenance: Sendable {
         return Timetable(schedule)
     }()
 
-    let store: any ApprovePlans.PlanStore & StoreUpkeep & FeedbackLog & DeviceRegistry
+    let store: any ApprovePlans.PlanStore & StoreUpkeep & FeedbackLog & DeviceRegistry & DaemonLog
     let actor: Actor
     let retention: @Sendable () -> Configuration.Retention
     let approvals: @Sendable () -> ApprovalRules?
@@ -48,6 +48,7 @@ struct Maintenance: Sendable {
             await foldOutcomes(time)
             await deleteReports(time)
             await deleteRemovedDevices(time)
+            await deleteWebhookMessages(time)
             await lapseApprovals(time)
             next = Self.night(after: time)
         }
@@ -101,6 +102,21 @@ struct Maintenance: Sendable {
         } catch {
             logger.error(
                 "could not delete the rows of removed devices; retrying next night",
+                metadata: .facts([.error: "\(error)"]))
+        }
+    }
+
+    private func deleteWebhookMessages(_ now: Timestamp) async {
+        do {
+            let count = try await store.pruneWebhooks(messagesBefore: now - WebhookDispatcher.keptFor)
+            guard count > 0 else { return }
+            logger.notice(
+                "deleted old messages to webhooks that no configuration names",
+                metadata: .facts([.messages: "\(count)"]))
+        } catch is CancellationError {
+        } catch {
+            logger.error(
+                "could not delete old messages to removed webhooks; retrying next night",
                 metadata: .facts([.error: "\(error)"]))
         }
     }

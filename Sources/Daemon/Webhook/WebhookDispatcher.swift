@@ -50,14 +50,21 @@ package struct WebhookDispatcher: Sendable {
 
     /// Registers the configured webhooks, so that later events of runs are kept for them. Call this before the
     /// process changes any run. Throws ``Failure`` for a secret that cannot be read.
+    ///
+    /// - Parameter isDaemon: whether the actor is a daemon. Its webhooks then stay registered as long as it lives.
     package static func registered(
-        _ webhooks: [Configuration.Webhook], store: any WebhookStore, actor: Actor, web: HTTPClient, clock: WallClock,
-        jitter: @escaping @Sendable () -> Double, logger: Logger
+        _ webhooks: [Configuration.Webhook], store: any WebhookStore, actor: Actor, isDaemon: Bool, web: HTTPClient,
+        clock: WallClock, jitter: @escaping @Sendable () -> Double, logger: Logger
     ) async throws -> WebhookDispatcher {
         let signatures = try signatures(of: webhooks)
-        try await store.setWebhooks(webhooks)
+        try await store.setWebhooks(webhooks, of: isDaemon ? actor.name : nil)
         return WebhookDispatcher(
             store: store, actor: actor, signatures: signatures, web: web, clock: clock, jitter: jitter, logger: logger)
+    }
+
+    /// Registers a daemon's webhooks again if another process has removed one of them.
+    func keepRegistered(_ webhooks: [Configuration.Webhook]) async throws {
+        try await store.keepWebhooks(webhooks, of: actor.name)
     }
 
     /// Returns the signatures by URL. Throws ``Failure`` for a secret that cannot be read.

@@ -125,6 +125,9 @@ package enum WebhookSecret {
 /// Delivers webhooks according to the current configuration.
 package struct WebhookService {
     private static let lookEvery: Duration = .seconds(1)
+    /// The time between checks that the webhooks are still registered. A process of an older version replaces them, and
+    /// so does one that counted this daemon as dead.
+    package static let keptEvery: Duration = .seconds(60)
 
     private let reloading: Reloading
     private let first: WebhookDispatcher
@@ -150,7 +153,8 @@ package struct WebhookService {
     ///
     /// The loop does not wait for a batch, so a webhook that does not respond delays no other.
     package func run(_ supervisor: Supervisor) async throws {
-        let current = Mutex((dispatcher: first, known: reloading.configuration.webhooks))
+        let current = Mutex(
+            (dispatcher: first, known: reloading.configuration.webhooks, keepAt: clock.uptime() + Self.keptEvery))
         let ended = Signal()
         try await supervisor.keep(
             .webhooks,
@@ -166,12 +170,16 @@ package struct WebhookService {
                 if wanted != current.withLock({ $0.known }) {
                     do {
                         let dispatcher = try await register(wanted)
-                        current.withLock { $0 = (dispatcher, wanted) }
+                        current.withLock { $0 = (dispatcher, wanted, clock.uptime() + Self.keptEvery) }
                     } catch {
                         fault = error
                     }
                 }
-                let dispatcher = current.withLock { $0.dispatcher }
+                let (dispatcher, known, keepAt) = current.withLock { $0 }
+                if clock.uptime() >= keepAt {
+                    current.withLock { $0.keepAt = clock.uptime() + Self.keptEvery }
+                    do { try await dispatcher.keepRegistered(known) } catch { fault = error }
+                }
                 for batch in try await dispatcher.takeDue() {
                     found.yield(Job(dispatcher: dispatcher, batch: batch))
                 }

@@ -58,6 +58,8 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     /// Reports of apps.
     case reports = "reports"
     case devices = "devices"
+    /// Messages to webhooks.
+    case messages = "messages"
     /// Items of a feed.
     case items = "items"
     /// Files that changed.

@@ -9,6 +9,11 @@ extension PostgresDatabase {
         try SenderRow(db, self).requireNotLost(sender)
     }
 
+    package func living(_ db: PostgresSession) throws -> OwnerLiveness.IsAlive {
+        let living = try LivingSenders(db, self)
+        return { living($0) }
+    }
+
     package func living(_ db: PostgresSession, at run: Int64) throws -> OwnerLiveness.IsAlive {
         try takingOverGone(db, at: run)
     }

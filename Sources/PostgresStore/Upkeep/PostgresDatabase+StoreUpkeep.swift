@@ -41,9 +41,9 @@ extension PostgresDatabase {
             try db.first(
                 "SELECT count(*) FROM approval WHERE state = '\(ApprovalRequest.State.open.rawValue)'"
             ) { try $0.int(0) } ?? 0
-        let messages = try db.first("SELECT count(*), min(at) FROM webhook_message") {
-            (count: try $0.int(0), oldest: try $0.timestampOrNil(1))
-        }
+        let messages = try db.first(
+            "SELECT count(*), min(at) FROM webhook_message WHERE url IN (SELECT url FROM webhook)"
+        ) { (count: try $0.int(0), oldest: try $0.timestampOrNil(1)) }
         observation.webhookMessages = messages?.count ?? 0
         observation.oldestWebhookMessage = messages?.oldest
         observation.failingFeeds =

@@ -38,36 +38,18 @@ enum Outbox {
 }
 
 extension RelationalStore {
-    package func setWebhooks(_ webhooks: [Configuration.Webhook]) async throws {
-        let wanted = Set(webhooks.flatMap { hook in hook.events.map { [hook.url, $0.rawValue] } })
-        let known = try await snapshot(.short) { db in
-            Set(try db.all("SELECT url, event FROM webhook") { [try $0.text(0), try $0.text(1)] })
-        }
-        // Usually there is no change to write.
-        guard wanted != known else { return }
-        try await transaction(.quick) { db in
-            // If two processes start with different lists, the second list is kept.
-            try db.lock(table: "webhook")
-            try db.execute("DELETE FROM webhook")
-            try db.execute(
-                "INSERT INTO webhook (url, event) VALUES ($1, $2)",
-                each: wanted.sorted { ($0[0], $0[1]) < ($1[0], $1[1]) }.map { [$0[0], $0[1]] })
-            try db.execute("DELETE FROM webhook_message WHERE url NOT IN (SELECT url FROM webhook)")
-        }
-    }
-
     package func takeWebhookMessages(
         now: Timestamp, limit: Int, until: Timestamp, of urls: Set<String>?
     ) async throws -> [WebhookMessage] {
         if urls?.isEmpty == true { return [] }
-        let chosen = urls.map { "AND \(Self.isURL(of: $0, from: 4)) " } ?? ""
+        let chosen = Self.isWanted(urls, from: 4)
         let (messages, ahead) = try await transaction(.quick) { db in
             let ahead = try db.moment(now) - now
             let messages = try db.all(
                 .once(
                     """
                     WITH due AS MATERIALIZED (
-                        SELECT id FROM webhook_message WHERE next_at <= $1 \(chosen)
+                        SELECT id FROM webhook_message WHERE next_at <= $1 AND \(chosen)
                         ORDER BY id LIMIT $3\(Session.dialect.skipLocked)
                     )
                     UPDATE webhook_message SET attempts = attempts + 1, next_at = $2 WHERE id IN (SELECT id FROM due)
@@ -100,18 +82,20 @@ extension RelationalStore {
 
     package func nextWebhookMessage(of urls: Set<String>?) async throws -> Timestamp? {
         if urls?.isEmpty == true { return nil }
-        let chosen = urls.map { " WHERE \(Self.isURL(of: $0, from: 1))" } ?? ""
+        let chosen = Self.isWanted(urls, from: 1)
         let next = try await snapshot(.short) { db in
             try db.all(
-                .once("SELECT min(next_at) FROM webhook_message\(chosen)"), values: urls?.sorted() ?? []
+                .once("SELECT min(next_at) FROM webhook_message WHERE \(chosen)"), values: urls?.sorted() ?? []
             ) { try $0.timestampOrNil(0) }.first ?? nil
         }
         return next.map { $0 - webhooksAhead }
     }
 
-    /// Returns the condition that a message is for one of these webhooks. Their sorted URLs are the values from this
-    /// place on.
-    private static func isURL(of urls: Set<String>, from place: Int) -> String {
-        "url IN (\(urls.indices.enumerated().map { "$\($0.offset + place)" }.joined(separator: ", ")))"
+    /// Returns the condition that a message is for a registered webhook, and for one of these. Their sorted URLs are
+    /// the values from this place on.
+    private static func isWanted(_ urls: Set<String>?, from place: Int) -> String {
+        let places = urls.map { urls in urls.indices.enumerated().map { "$\($0.offset + place)" } }
+        return "url IN (SELECT url FROM webhook)"
+            + (places.map { " AND url IN (\($0.joined(separator: ", ")))" } ?? "")
     }
 }

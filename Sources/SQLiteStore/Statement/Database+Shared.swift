@@ -242,6 +242,8 @@ extension SQLiteFileStore {
 
     package func requireNoSender(_ db: Database) {}
 
+    package func living(_ db: Database) -> OwnerLiveness.IsAlive { isAlive }
+
     package func living(_ db: Database, at run: Int64) -> OwnerLiveness.IsAlive { isAlive }
 
     package func settleBeforeRelease(now: Timestamp) {}

@@ -217,7 +217,9 @@ extension SQLiteFileStore {
         observation.openApprovals =
             try Int.fetchOne(
                 db, sql: "SELECT count(*) FROM approval WHERE state = '\(ApprovalRequest.State.open.rawValue)'") ?? 0
-        if let row = try Row.fetchOne(db, sql: "SELECT count(*), min(at) FROM webhook_message") {
+        if let row = try Row.fetchOne(
+            db, sql: "SELECT count(*), min(at) FROM webhook_message WHERE url IN (SELECT url FROM webhook)")
+        {
             observation.webhookMessages = row[0]
             observation.oldestWebhookMessage = Timestamp(stored: row[1] as Int64?)
         }

@@ -29,20 +29,32 @@ package protocol DaemonLog: Sendable {
         campaign: String, _ state: FeedState, seen keys: [String], after known: FeedState?
     ) async throws -> Bool
 
-    /// Sets the webhooks that get messages from now on. Messages to webhooks that are no longer among them are dropped.
-    func setWebhooks(_ webhooks: [Configuration.Webhook]) async throws
+    /// Registers the webhooks of a configuration, which get messages from now on. The webhooks of other living daemons
+    /// stay registered, and all others do not. Messages to a webhook that is not registered are neither claimed nor
+    /// counted. They wait until it is registered again, or until ``pruneWebhooks(messagesBefore:)`` deletes them.
+    ///
+    /// - Parameter daemon: the sender name of the daemon that has the configuration. `nil` for a command while no
+    ///   daemon runs.
+    func setWebhooks(_ webhooks: [Configuration.Webhook], of daemon: String?) async throws
+
+    /// Registers the webhooks of a daemon again if another process has removed one of them.
+    func keepWebhooks(_ webhooks: [Configuration.Webhook], of daemon: String) async throws
+
+    /// Removes the webhooks that only dead daemons have, and deletes messages from before `moment` to webhooks that are
+    /// not registered. Returns the number of deleted messages.
+    func pruneWebhooks(messagesBefore moment: Timestamp) async throws -> Int
 
     /// Claims messages that are due, oldest first, and counts an attempt for each. No other process gets them before
     /// `until`. If the process dies before it delivers a message, the message is sent again after that.
     ///
-    /// - Parameter urls: the webhooks whose messages are claimed; `nil` for all.
+    /// - Parameter urls: the registered webhooks whose messages are claimed; `nil` for all.
     func takeWebhookMessages(
         now: Timestamp, limit: Int, until: Timestamp, of urls: Set<String>?
     ) async throws -> [WebhookMessage]
 
     /// Returns the time at which the next message is due; `nil` if there is none.
     ///
-    /// - Parameter urls: the webhooks whose messages count; `nil` for all.
+    /// - Parameter urls: the registered webhooks whose messages count; `nil` for all.
     func nextWebhookMessage(of urls: Set<String>?) async throws -> Timestamp?
 
     /// Removes a message that was delivered or given up.
@@ -68,6 +80,11 @@ package protocol DaemonLog: Sendable {
 }
 
 extension DaemonLog {
+    /// Registers the webhooks of a command.
+    package func setWebhooks(_ webhooks: [Configuration.Webhook]) async throws {
+        try await setWebhooks(webhooks, of: nil)
+    }
+
     package func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage] {
         try await takeWebhookMessages(now: now, limit: limit, until: until, of: nil)
     }

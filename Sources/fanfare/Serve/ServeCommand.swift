@@ -54,7 +54,7 @@ struct ServeCommand: AsyncParsableCommand {
             approvals: { reloading.configuration.approvals }, brake: { reloading.configuration.volumeBrake },
             supervisor: supervisor, logger: logger)
         let webhooks = try await WebhookService(reloading: reloading, clock: clock) {
-            try await .registered($0, store, by: actor, clock: clock, logger: logger)
+            try await .registered($0, store, by: actor, isDaemon: true, clock: clock, logger: logger)
         }
         let source = settings.source
         let credentials = CredentialWatch(logger: logger) { reloading.configuration }
@@ -287,7 +287,8 @@ extension WebhookDispatcher {
     static func registered(_ session: Session, logger: Logger) async throws -> WebhookDispatcher {
         guard try await session.runs.daemon() != nil else {
             return try await registered(
-                session.configuration.webhooks, session.store, by: session.actor, clock: session.clock, logger: logger)
+                session.configuration.webhooks, session.store, by: session.actor, isDaemon: false,
+                clock: session.clock, logger: logger)
         }
         // The daemon can read the secrets, and delivers what this command cannot sign.
         return WebhookDispatcher(
@@ -297,11 +298,11 @@ extension WebhookDispatcher {
     }
 
     static func registered(
-        _ webhooks: [Configuration.Webhook], _ store: any AllRoles, by actor: Actor, clock: WallClock,
+        _ webhooks: [Configuration.Webhook], _ store: any AllRoles, by actor: Actor, isDaemon: Bool, clock: WallClock,
         logger: Logger
     ) async throws -> WebhookDispatcher {
         try await WebhookDispatcher.registered(
-            webhooks, store: store, actor: actor, web: .webhooks, clock: clock,
+            webhooks, store: store, actor: actor, isDaemon: isDaemon, web: .webhooks, clock: clock,
             jitter: { Double.random(in: 0...1) }, logger: logger)
     }
 }
