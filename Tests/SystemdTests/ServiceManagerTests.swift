@@ -54,6 +54,33 @@ import Testing
         #expect(error?.description.contains("/nowhere/notify: No such file") == true)
     }
 
+    @Test func `a long start extends its timeout until it ends, also while its thread is blocked`() async throws {
+        let socket = try NoticeSocket()
+        let manager = try manager(socket)
+        let value = try await manager.extendingStart(by: .seconds(60), every: .milliseconds(1)) {
+            for notice in [try socket.next(), try socket.next(), try socket.next()] {
+                #expect(notice == "EXTEND_TIMEOUT_USEC=60000000")
+            }
+            return 7
+        }
+        #expect(value == 7)
+        try manager.send(.ready)
+        #expect(try socket.notices(through: "READY=1").dropLast().allSatisfy { $0.hasPrefix("EXTEND_TIMEOUT") })
+    }
+
+    @Test func `a start that hangs extends its timeout up to a limit`() async throws {
+        let socket = try NoticeSocket()
+        let manager = try manager(socket)
+        try await manager.extendingStart(every: .milliseconds(1), atMost: .milliseconds(2)) {
+            for notice in [try socket.next(), try socket.next()] { #expect(notice == "EXTEND_TIMEOUT_USEC=60000000") }
+            try manager.send(.status("hangs"))
+            let last = try socket.next()
+            #expect(last == "STATUS=hangs")
+        }
+        try await manager.extendingStart(atMost: .zero) { try manager.send(.status("none")) }
+        #expect(try socket.next() == "STATUS=none")
+    }
+
     @Test(arguments: [
         ("30000000", nil, 15.0), ("1", nil, 0.001), ("0", nil, nil), ("-5", nil, nil), ("soon", nil, nil),
         ("30000000", "own", 15.0), ("30000000", "1", nil), ("30000000", "", nil),

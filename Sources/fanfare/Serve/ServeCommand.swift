@@ -32,11 +32,14 @@ struct ServeCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         let logger = log.logger(configuration, usual: .info)
-        let session = try await settings.session(configuration, create ? .making : .writing)
+        let manager = try ServiceManager.ofThisProcess()
+        // The first start of a new version copies and migrates the store, which may take long.
+        let session = try await manager.extendingStart {
+            try await settings.session(configuration, create ? .making : .writing)
+        }
         let store = session.store
         let registration = try session.daemonRegistration()
         let actor = ThisProcess.daemon(registration)
-        let manager = try ServiceManager.ofThisProcess()
         try await session.recoverAbandoned()
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
         let clock = session.clock
