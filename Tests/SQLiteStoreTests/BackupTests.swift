@@ -202,6 +202,31 @@ struct BackupTests {
         }
     }
 
+    @Test func `only one process copies and upgrades a store, and a dead one is in no way`() async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try SQLiteFileStore(path: path)
+            let next = Schema.migrations + ["ALTER TABLE segment ADD COLUMN note TEXT"]
+            let names = { try Set(FileManager.default.contentsOfDirectory(atPath: folder.path)) }
+            let before = try names()
+            try UpgradeLock.hold(path) {
+                let error = #expect(throws: StoreError.self) { try Schema.migrate(store.pool, path: path, next) }
+                #expect(error == .upgrading(path))
+                #expect(error?.description.contains("another process is upgrading it") == true)
+                // No copy is made, and the lock of the other process stays.
+                #expect(try names() == before.union(["fanfare.sqlite-upgrade"]))
+                // A store that needs no upgrade opens.
+                try Schema.migrate(store.pool, path: path)
+            }
+            #expect(try names() == before)
+            // A process that was killed leaves the file, and not the lock.
+            try Data().write(to: URL(fileURLWithPath: path + UpgradeLock.suffix))
+            try Schema.migrate(store.pool, path: path, next)
+            #expect(try names() == before.union(["fanfare.sqlite.v\(Schema.version).backup"]))
+            try store.close()
+        }
+    }
+
     @Test func `a migration that fails leaves the store as it was`() async throws {
         try await withFolder { folder in
             let path = folder.appending(path: "fanfare.sqlite").path

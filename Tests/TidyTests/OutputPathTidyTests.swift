@@ -4,10 +4,12 @@ import Testing
 /// A path that a person named is written by `OutputFiles` alone: elsewhere only files of Fanfare's own are replaced or
 /// removed, each in a place of this list.
 struct OutputPathTidyTests {
-    /// Files that are Fanfare's own: the store's drafts and the note of its last good check, the senders' folder, the
-    /// demo's and the tests' folders, the keys that the configuration names, and uploaded files of devices.
+    /// Files that are Fanfare's own: the store's drafts, the lock of its upgrade and the note of its last good check,
+    /// the senders' folder, the demo's and the tests' folders, the keys that the configuration names, and uploads
+    /// of devices.
     private static let own: Set<String> = [
-        "SQLiteFileStore+StoreUpkeep.swift", "StoreRestoration.swift", "Schema.swift", "AtomicFile.swift",
+        "SQLiteFileStore+StoreUpkeep.swift", "StoreRestoration.swift", "Schema.swift", "UpgradeLock.swift",
+        "AtomicFile.swift",
         "SaveIntent.swift",
         "StopFile.swift", "SenderFolder.swift", "LockFile.swift", "PushJournal.swift", "SimulatorRegistry.swift",
         "Settings.swift",

@@ -19,7 +19,8 @@ enum Schema {
     static var version: Int { migrations.count }
 
     /// Applies the missing migrations, each in a separate transaction; safe if two processes start together. A store
-    /// that has data to lose is first copied beside itself. If the copy fails, the store stays as it was.
+    /// that has data to lose is first copied beside itself. If the copy fails, the store stays as it was. One process
+    /// does this at a time: the others throw ``StoreError/upgrading(_:)``.
     ///
     /// - Parameter tell: receives a message before the copy, which may take minutes.
     static func migrate(
@@ -27,12 +28,20 @@ enum Schema {
     ) throws {
         let found = try pool.read(version)
         if found == 0 { try makeShrinkable(pool) }
-        if found > 0, found < migrations.count {
+        guard found > 0, found < migrations.count else { return try apply(migrations, to: pool) }
+        try UpgradeLock.hold(path) {
+            // Another process may have upgraded the store just before.
+            let found = try pool.read(version)
+            guard found < migrations.count else { return }
             tell(
                 "upgrading the store, which is from an older version of Fanfare; first copying it to a backup beside it, "
                     + "which takes about 20 s for each gigabyte")
             try backUp(pool, path: path, version: found)
+            try apply(migrations, to: pool)
         }
+    }
+
+    private static func apply(_ migrations: [String], to pool: DatabasePool) throws {
         for (index, sql) in migrations.enumerated() {
             try pool.write { db in
                 guard try version(db) <= index else { return }
@@ -79,7 +88,7 @@ enum Schema {
             let name = "\(path).v\(version).backup" + (number == 1 ? "" : "-\(number)")
             do {
                 let summary = try StoreCopy(source: pool, path: name, sourcePath: path).make(overwriting: false)
-                // Another process has already backed up and migrated the store.
+                // A process of an earlier version, which takes no lock, has already backed up and migrated the store.
                 if summary.version != version { unlink(name) }
                 return
             } catch StoreError.backupExists {

@@ -145,6 +145,11 @@ extension StoreError {
             path: path,
             reason: "\(name) sends from the store with an older version; stop that sender before the store is upgraded")
     }
+
+    /// Returns the refusal of a process that finds another process at the upgrade.
+    package static func upgrading(_ path: String) -> StoreError {
+        .inUse(path: path, reason: "another process is upgrading it; run the same command again after that")
+    }
 }
 
 extension StoreError {
