@@ -11,8 +11,9 @@ struct FeedbackArmsCount {
         self.goals = goals
     }
 
-    /// Counts every device of the frozen audience that is still in the store, whatever became of its push: what a
-    /// removed device did is no longer known. A device belongs to the arm that the freeze gave it.
+    /// Counts every device of the frozen audience, whatever became of its push. A device belongs to the arm that the
+    /// freeze gave it. A device that left the store has no events left, so it counts as not reached: only a push shows
+    /// that a device is gone, so without such devices the share of the treated arm would be too high.
     func count<Session: SQLSession>(_ db: Session) throws -> [FeedbackGoal: FeedbackArms] {
         let campaign = run.definition.campaign
         let split = CampaignSplit(campaign)
@@ -21,7 +22,7 @@ struct FeedbackArmsCount {
         let hasBestHour = run.definition.bestHours != nil
         var arms = goals.map { _ in none }
         let dialect = Session.dialect
-        // The half of a user's devices is not stored.
+        // The half of a user's devices is not stored. A device that left the store counts in either half, at random.
         let needsUser = hasBestHour && campaign.dedupe == .user
         let user = needsUser ? "(SELECT user_id FROM device WHERE id = sent.device_id)" : "NULL"
         var values: [any SQLValue] = [run.startedAt ?? run.createdAt]
@@ -38,7 +39,6 @@ struct FeedbackArmsCount {
                 """
                 SELECT \((own + columns).joined(separator: ", "))
                 FROM \(dialect.deliveries(of: run.id, as: "sent")) WHERE \(dialect.isOf(run: run.id, "sent"))
-                    AND EXISTS (SELECT 1 FROM device WHERE device.id = sent.device_id AND \(dialect.isNotRemoved))
                 """), values: values
         ) { row in
             let device = split.number(of: try row.int64(0), user: try row.textOrNil(1))

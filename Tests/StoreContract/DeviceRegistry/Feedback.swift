@@ -293,10 +293,10 @@ extension DeviceRegistryContract {
             let goal = FeedbackGoal(kind: .converted, name: "played", within: .seconds(3600))
             let arms = try #require(try await store.feedbackArms(ofRun: run, [goal])[goal])
             #expect(arms.treated.valueMicros == 9_000_000_000_000_000_000 && arms.treated.reached == 1)
-            // A removed device is in no group, and no later report is about it.
+            // A removed device counts as not reached, and no later report is about it.
             _ = try await store.removeDevice(1, now: noon + .seconds(90), by: "test")
             let left = try #require(try await store.feedbackArms(ofRun: run, [goal])[goal])
-            #expect(left.treated.devices == 1 && left.treated.reached == 0)
+            #expect(left.treated.devices == 2 && left.treated.reached == 0)
             #expect(try await store.recordFeedback([opened(run, 1)]) == [.unknownDevice])
         }
         Promise("devices that are held out are compared as assigned, whatever became of the pushes") { store in
@@ -328,6 +328,10 @@ extension DeviceRegistryContract {
             #expect(arms.variants.map(\.devices).reduce(0, +) == treated.count)
             #expect(arms.variants.map(\.reached).reduce(0, +) == 20)
             #expect(both[other]?.treated.reached == 0 && both[other]?.treated.devices == treated.count)
+            // Only pushes show that devices are gone, so a prune deletes treated ones. The groups stay as they were.
+            for device in treated.suffix(50) { _ = try await store.removeDevice(Int64(device), now: noon, by: "test") }
+            let pruned = try #require(try await store.feedbackArms(ofRun: run, [goal])[goal])
+            #expect(pruned == arms)
         }
         Promise("in a run by the clock of each device, held-out devices count from the wave that they would have had") {
             store in
