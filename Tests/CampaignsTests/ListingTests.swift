@@ -241,6 +241,7 @@ struct ListingTests {
         let slots = (0..<1_000).map { number in
             var slot = Timeline.Slot(startsAt: Self.noon + .seconds(Int64(number) * 10))
             slot.accepted = number
+            slot.reopened = number % 2
             slot.latencies.add(microseconds: 20_000)
             return slot
         }
@@ -249,6 +250,8 @@ struct ListingTests {
         let many = TimelineResult(run: 1, Timeline(slots: slots, isWhole: false))
         #expect(many.slotSeconds == 30 && many.slots.count <= 360 && many.isPartial == true)
         #expect(many.slots.reduce(0) { $0 + $1.accepted } == slots.reduce(0) { $0 + $1.accepted })
+        #expect(few.slots.map(\.reopened) == slots.prefix(360).map(\.reopened))
+        #expect(many.slots.reduce(0) { $0 + $1.reopened } == 500)
         #expect(many.slots.allSatisfy { ($0.p50Ms ?? 0) > 15 && ($0.p99Ms ?? 0) < 25 })
     }
 }

@@ -169,8 +169,8 @@ struct ReportPageTests {
         #expect(
             ReportTable.timeline.csv(report, ChartTests.timeline([ChartTests.slot(0, accepted: 3, p50: 1.5)]))
                 == """
-                starts_at,seconds,accepted,retried,rejected,unknown,suppressed,p50_ms,p99_ms
-                2026-11-21T09:00:00Z,10,3,0,0,0,0,1.5,
+                starts_at,seconds,accepted,retried,rejected,unknown,suppressed,p50_ms,p99_ms,reopened
+                2026-11-21T09:00:00Z,10,3,0,0,0,0,1.5,,0
 
                 """)
         let environments = CSVText.records(ReportTable.environments.csv(report, ChartTests.timeline([])))

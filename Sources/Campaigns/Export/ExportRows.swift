@@ -99,6 +99,7 @@ struct ExportRows: Sendable {
             times(slots) { WrittenMoment.parse($0.startsAt) }, numbers(slots) { _ in timeline.slotSeconds },
             numbers(slots, \.accepted), numbers(slots, \.rejected), numbers(slots, \.unknown),
             numbers(slots, \.suppressed), numbers(slots, \.retried), doubles(slots, \.p50Ms), doubles(slots, \.p99Ms),
+            numbers(slots, \.reopened),
         ])
     }
 }

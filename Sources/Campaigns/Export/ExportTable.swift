@@ -161,5 +161,8 @@ extension ExportTable {
         ExportColumn("retried", .integer, "Requests that failed and were followed by another one."),
         ExportColumn("p50_ms", .number, "Half of the responses came within this time.", unit: "ms", orNothing: true),
         ExportColumn("p99_ms", .number, "99 of 100 responses came within this time.", unit: "ms", orNothing: true),
+        ExportColumn(
+            "reopened", .integer,
+            "Rejections that were taken back in the interval. The run's report no longer counts them."),
     ]
 }

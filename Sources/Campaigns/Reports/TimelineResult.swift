@@ -45,10 +45,12 @@ package struct TimelineResult: Codable, Hashable, Sendable {
         package var retried: Int
         /// From the request's first byte to its response, in milliseconds; absent if there were no responses.
         package var p50Ms, p99Ms: Double?
+        /// The rejections that were taken back in the slot. `rejected` counts them in the slot of the response.
+        package var reopened: Int
 
         package init(
             startsAt: String, accepted: Int, rejected: Int, unknown: Int, suppressed: Int, retried: Int, p50Ms: Double?,
-            p99Ms: Double?
+            p99Ms: Double?, reopened: Int = 0
         ) {
             self.startsAt = startsAt
             self.accepted = accepted
@@ -58,6 +60,7 @@ package struct TimelineResult: Codable, Hashable, Sendable {
             self.retried = retried
             self.p50Ms = p50Ms
             self.p99Ms = p99Ms
+            self.reopened = reopened
         }
     }
 
@@ -106,6 +109,7 @@ extension TimelineResult.Slot {
         self.init(
             startsAt: slot.startsAt.iso8601, accepted: slot.accepted, rejected: slot.rejected, unknown: slot.unknown,
             suppressed: slot.suppressed, retried: slot.retried,
-            p50Ms: slot.latencies.milliseconds(atShare: 0.5), p99Ms: slot.latencies.milliseconds(atShare: 0.99))
+            p50Ms: slot.latencies.milliseconds(atShare: 0.5), p99Ms: slot.latencies.milliseconds(atShare: 0.99),
+            reopened: slot.reopened)
     }
 }

@@ -12,6 +12,7 @@ struct TimelineColumns {
         var unknown = 0
         var suppressed = 0
         var retried = 0
+        var reopened = 0
         /// The latency of the slowest of the combined slots.
         var p50Ms, p99Ms: Double?
     }
@@ -75,6 +76,7 @@ extension TimelineColumns.Column {
         unknown = unknown.plus(slot.unknown)
         suppressed = suppressed.plus(slot.suppressed)
         retried = retried.plus(slot.retried)
+        reopened = reopened.plus(slot.reopened)
         p50Ms = slot.p50Ms.map { max($0, p50Ms ?? $0) } ?? p50Ms
         p99Ms = slot.p99Ms.map { max($0, p99Ms ?? $0) } ?? p99Ms
     }
@@ -135,7 +137,9 @@ private struct OutcomesChart {
         let sums = Self.series.reversed().map { series in
             "\(columns.columns.reduce(0) { $0.plus(series.value($1)) }.grouped) \(series.name)"
         }
-        return "Stacked, per \(columns.length): \(sums.joined(separator: ", ")). \(columns.axis.note)"
+        let reopened = columns.columns.reduce(0) { $0.plus($1.reopened) }
+        let note = reopened > 0 ? " \(reopened.grouped) rejected were taken back later." : ""
+        return "Stacked, per \(columns.length): \(sums.joined(separator: ", ")).\(note) \(columns.axis.note)"
     }
 
     private func drawing(_ columns: TimelineColumns) -> String {

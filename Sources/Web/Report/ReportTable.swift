@@ -90,6 +90,7 @@ package enum ReportTable: String, CaseIterable, Sendable {
     private static func timeline(_ timeline: TimelineResult) -> [[String]] {
         let heads = [
             "starts_at", "seconds", "accepted", "retried", "rejected", "unknown", "suppressed", "p50_ms", "p99_ms",
+            "reopened",
         ]
         return [heads]
             + timeline.slots.map { slot in
@@ -97,7 +98,7 @@ package enum ReportTable: String, CaseIterable, Sendable {
                     timeline.slotSeconds, slot.accepted, slot.retried, slot.rejected, slot.unknown, slot.suppressed,
                 ]
                 return [slot.startsAt] + numbers.map { "\($0)" }
-                    + [slot.p50Ms, slot.p99Ms].map { $0.map { "\($0)" } ?? "" }
+                    + [slot.p50Ms, slot.p99Ms].map { $0.map { "\($0)" } ?? "" } + ["\(slot.reopened)"]
             }
     }
 
