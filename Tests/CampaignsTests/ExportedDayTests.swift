@@ -33,6 +33,35 @@ struct ExportedDayTests {
         }
     }
 
+    @Test func `runs that changed since a moment are written again, with all runs of their days`() async throws {
+        let scene = try PipelineScene()
+        let store: any AllRoles = scene.store
+        let first = scene.clock.now
+        var runs: [Run] = []
+        for name in ["over", "late", "open"] {
+            runs.append(try await scene.start(scene.definition(), occurrence: name))
+        }
+        try await store.change(runs[0].id, to: .cancelled, reason: nil, now: first, by: "anna")
+        let later = first + .seconds(4 * 86_400)
+        try await store.change(runs[1].id, to: .cancelled, reason: nil, now: later, by: "anna")
+        let folder = Folder()
+        func export(_ table: ExportTable, since: Timestamp?) async throws -> [String: Int] {
+            let written = try await ExportData(store: store, version: "1").write(
+                ExportData.Question(table, format: .csv, since: since), by: "anna", now: later
+            ) { folder.open("\($0)") }
+            return ["files": written.files, "rows": written.rows]
+        }
+        // The run that ended on the first day has not changed. The file of a day has all runs of the day.
+        #expect(try await export(.timeline, since: later)["files"] == 2)
+        #expect(folder.files.keys.contains { $0.hasSuffix("run-\(runs[1].id).csv") })
+        #expect(folder.files.keys.contains { $0.hasSuffix("run-\(runs[2].id).csv") })
+        #expect(try await export(.runs, since: later) == ["files": 1, "rows": 3])
+        #expect(try await export(.timeline, since: first)["files"] == 3)
+        // A day without a change is not written.
+        try await store.change(runs[2].id, to: .cancelled, reason: nil, now: later, by: "anna")
+        #expect(try await export(.runs, since: later + .seconds(86_400))["files"] == 0)
+    }
+
     @Test func `a day of which reports were deleted keeps the file that it has`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<1)

@@ -15,8 +15,8 @@ package struct ExportData: Sendable {
     package struct Question: Sendable {
         package var table: ExportTable
         package var format: ExportFormat
-        /// Only runs created, or reports received, on the UTC day of this moment or later. Days are whole, since a file
-        /// of a day replaces an earlier one.
+        /// Only reports received on the UTC day of this moment or later, and runs that were created or finished since
+        /// then or have not finished. Days are whole, since a file of a day replaces an earlier one.
         package var since: Timestamp?
         /// Only this run; for tables with a file for each run.
         package var run: Int64?
@@ -127,10 +127,13 @@ package struct ExportData: Sendable {
 
     private func runs(_ writing: inout Writing) async throws {
         var byDay: [String: [Run]] = [:]
-        writing.written.unreadable = try await forEachRun(writing.question) {
-            byDay[Self.name(of: $0.createdAt), default: []].append($0)
+        var wanted: Set<String> = []
+        writing.written.unreadable = try await forEachRun(writing.question) { run, isWanted in
+            let day = Self.name(of: run.createdAt)
+            byDay[day, default: []].append(run)
+            if isWanted { wanted.insert(day) }
         }
-        for (day, runs) in byDay.sorted(by: { $0.key < $1.key }) {
+        for (day, runs) in byDay.sorted(by: { $0.key < $1.key }) where wanted.contains(day) {
             let file = try writing.file("runs/day=\(day)/part-0")
             try file.append(.runs(runs.sorted { $0.id < $1.id }))
             try writing.finish(file)
@@ -139,7 +142,9 @@ package struct ExportData: Sendable {
 
     private func perRun(_ writing: inout Writing) async throws {
         var runs: [Run] = []
-        writing.written.unreadable = try await forEachRun(writing.question) { runs.append($0) }
+        writing.written.unreadable = try await forEachRun(writing.question) { run, isWanted in
+            if isWanted { runs.append(run) }
+        }
         for run in runs.sorted(by: { $0.id < $1.id }) {
             let name = "\(writing.question.table.rawValue)/day=\(Self.name(of: run.createdAt))/run-\(run.id)"
             if writing.question.table == .timeline {
@@ -156,20 +161,32 @@ package struct ExportData: Sendable {
         }
     }
 
-    /// Returns the runs that cannot be read.
-    private func forEachRun(_ question: Question, _ body: (Run) -> Void) async throws -> [UnreadableRun] {
+    /// Calls `body` with each run, and with whether the question asks for it. Returns the runs that cannot be read, as
+    /// far as they were created since the moment that the question names.
+    private func forEachRun(
+        _ question: Question, _ body: (Run, _ isWanted: Bool) -> Void
+    ) async throws -> [UnreadableRun] {
         if let number = question.run {
             guard let run = try await store.run(number) else {
                 throw Failure(.notFound, "no run \(number) in the store; `fanfare status` lists the runs")
             }
-            body(run)
+            body(run, true)
             return []
         }
+        let unreadable = try await forEachRun(RunFilter(createdFrom: question.since)) { body($0, true) }
+        if let since = question.since {
+            _ = try await forEachRun(RunFilter(createdBefore: since)) { run in
+                body(run, !run.state.isFinal || run.finishedAt.map { $0 >= since } ?? false)
+            }
+        }
+        return unreadable
+    }
+
+    private func forEachRun(_ filter: RunFilter, _ body: (Run) -> Void) async throws -> [UnreadableRun] {
         var unreadable: [UnreadableRun] = []
         var before: Int64?
         while true {
-            let found = try await store.listedRuns(
-                RunFilter(createdFrom: question.since), before: before, limit: Self.runsRead)
+            let found = try await store.listedRuns(filter, before: before, limit: Self.runsRead)
             found.readable.forEach(body)
             unreadable += found.unreadable
             guard found.count == Self.runsRead, let last = found.last?.id else { return unreadable }

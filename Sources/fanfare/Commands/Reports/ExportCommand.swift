@@ -26,7 +26,10 @@ struct ExportCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "The folder to write to.", completion: .directory) var output: String
     @Option(help: "parquet, csv or jsonl.") var format = ExportFormat.parquet
     @Option(
-        help: "Export only runs created, or reports received, since this date or time, or within an age such as 7d.")
+        help: """
+            Export only reports received since this date or time, or within an age such as 7d, and runs that were \
+            created or finished since then or have not finished.
+            """)
     var since: String?
     @Option(help: "Export only the run with this number.") var run: Int64?
     @Flag(help: "Also write the whole tokens of devices; the audit log records the export.") var withTokens = false
