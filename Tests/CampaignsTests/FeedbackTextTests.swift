@@ -214,6 +214,19 @@ struct FeedbackTextTests {
         #expect(try await Self.report(KnownFeedback(cells: [cell(0, 40)])).openedNotAccepted == nil)
     }
 
+    @Test func `the times within which people opened are the ends of intervals, in JSON as in words`() async throws {
+        let cells = [(3, 60), (130, 30), (2880, 10)].map { minute, opens in
+            FeedbackCell(
+                kind: .opened, name: "", variant: nil, locale: nil, minute: minute, events: opens, valueMicros: 0)
+        }
+        let report = try await Self.report(KnownFeedback(cells: cells))
+        #expect(report.delay?.half == 4 && report.delay?.most == 140)
+        let words = report.rows.first { $0.name == "How soon" }?.text
+        #expect(words == "half of the opens within 4m, nine of ten within 2h20m")
+        let late = try await Self.report(KnownFeedback(cells: Array(cells.suffix(1))))
+        #expect(late.delay?.half == 2940 && late.delay?.most == 2940)
+    }
+
     @Test func `a comparison without a group says so, and promises no figures that cannot come`() async throws {
         let texts = { (arms: FeedbackArms, run: Run, hours: Double) in
             try await Self.report(KnownFeedback(arms: arms), run, at: Self.start + .seconds(hours * 3600))

@@ -65,8 +65,5 @@ extension FeedbackReport {
         return String(format: "%.2f%% (%@ of %@ accepted)", percent, share.devices.grouped, share.of.grouped)
     }
 
-    /// The end of the interval that begins at a minute.
-    private static func minutes(_ minute: Int) -> String {
-        WrittenDuration.text(.seconds(60 * (minute + FeedbackMinute.width(at: minute))))
-    }
+    private static func minutes(_ minutes: Int) -> String { WrittenDuration.text(.seconds(60 * minutes)) }
 }

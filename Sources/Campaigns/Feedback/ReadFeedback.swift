@@ -184,12 +184,15 @@ package struct ReadFeedback: Sendable {
     private static func delay(_ byMinute: [(key: Int, value: Int)]) -> FeedbackReport.Delay? {
         let total = byMinute.reduce(0) { $0 + $1.value }
         guard total > 0 else { return nil }
+        // The end of the interval that holds the last of these opens.
         let minute = { (part: Double) in
             var sum = 0
-            return byMinute.first { point in
-                sum += point.value
-                return Double(sum) >= Double(total) * part
-            }?.key ?? 0
+            let start =
+                byMinute.first { point in
+                    sum += point.value
+                    return Double(sum) >= Double(total) * part
+                }?.key ?? 0
+            return start + FeedbackMinute.width(at: start)
         }
         return FeedbackReport.Delay(half: minute(0.5), most: minute(0.9))
     }
