@@ -26,20 +26,7 @@ import WebClient
         #expect(try await scene.execute(young, transport) == .finished)
         scene.clock.advance(by: .seconds(15 * 86_400))
         let daemon = daemon(scene, retention: .seconds(30 * 86_400))
-        let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await daemon.run(snapshots) }
-            await scene.clock.sleeper(until: scene.clock.now + .seconds(3600))
-            scene.clock.advance(by: .seconds(3600))
-            // It has done its work when it waits for the night.
-            let three = DateComponents(hour: 3, minute: 0, second: 0)
-            let night = Calendar.current.nextDate(
-                after: scene.clock.now.date, matching: three, matchingPolicy: .nextTime)
-            await scene.clock.sleeper(until: Timestamp(try #require(night)))
-            group.cancelAll()
-            snapshot.finish()
-            try await group.waitForAll()
-        }
+        try await runUntilNight(daemon, scene) { scene.clock.advance(by: .seconds(3600)) }
         let events = try await scene.store.events(run: nil, since: nil, limit: 100)
         #expect(events.filter { $0.kind == "outcomes_pruned" }.map(\.detail) == ["10 of 1 run"])
         #expect(try await scene.store.report(old.id).counts.accepted == 10)
@@ -65,19 +52,7 @@ import WebClient
         #expect(try await messages() == [kept, removed])
         scene.clock.advance(by: WebhookDispatcher.keptFor)
         let daemon = daemon(scene, retention: .seconds(30 * 86_400))
-        let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await daemon.run(snapshots) }
-            await scene.clock.sleeper(until: scene.clock.now + .seconds(3600))
-            scene.clock.advance(by: .seconds(3600))
-            let three = DateComponents(hour: 3, minute: 0, second: 0)
-            let night = Calendar.current.nextDate(
-                after: scene.clock.now.date, matching: three, matchingPolicy: .nextTime)
-            await scene.clock.sleeper(until: Timestamp(try #require(night)))
-            group.cancelAll()
-            snapshot.finish()
-            try await group.waitForAll()
-        }
+        try await runUntilNight(daemon, scene) { scene.clock.advance(by: .seconds(3600)) }
         #expect(try await messages() == [kept])
     }
 
@@ -91,20 +66,10 @@ import WebClient
         let ahead = Duration.seconds(60 * 86_400)
         scene.clock.setWall(by: ahead)
         let daemon = daemon(scene, retention: .seconds(30 * 86_400))
-        let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await daemon.run(snapshots) }
-            await scene.clock.sleeper(until: scene.clock.now + .seconds(3600))
+        try await runUntilNight(daemon, scene) {
             scene.clock.advance(by: .seconds(3599))
             scene.clock.setWall(by: .zero - ahead)
             scene.clock.advance(by: .seconds(1))
-            let three = DateComponents(hour: 3, minute: 0, second: 0)
-            let night = Calendar.current.nextDate(
-                after: scene.clock.now.date, matching: three, matchingPolicy: .nextTime)
-            await scene.clock.sleeper(until: Timestamp(try #require(night)))
-            group.cancelAll()
-            snapshot.finish()
-            try await group.waitForAll()
         }
         let events = try await scene.store.events(run: nil, since: nil, limit: 100)
         #expect(!events.contains { $0.kind == "outcomes_pruned" })
@@ -163,6 +128,24 @@ import WebClient
         } catch { #expect(error as? StoreError == newer) }
         scene.clock.release()
         await driver
+    }
+
+    /// Runs the daemon through the hour after its start, as `hour` lets it pass. The daemon has done its work when it
+    /// waits for the night.
+    private func runUntilNight(_ daemon: Scheduler, _ scene: PipelineScene, _ hour: () -> Void) async throws {
+        let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await daemon.run(snapshots) }
+            await scene.clock.sleeper(until: scene.clock.now + .seconds(3600))
+            hour()
+            let three = DateComponents(hour: 3, minute: 0, second: 0)
+            let night = Calendar.current.nextDate(
+                after: scene.clock.now.date, matching: three, matchingPolicy: .nextTime)
+            await scene.clock.sleeper(until: Timestamp(try #require(night)))
+            group.cancelAll()
+            snapshot.finish()
+            try await group.waitForAll()
+        }
     }
 
     private func daemon(_ scene: PipelineScene, retention: Duration) -> Scheduler {
