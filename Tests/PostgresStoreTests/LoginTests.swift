@@ -118,6 +118,30 @@ struct LoginTests {
         #expect(full?.kind == .outOfConnections && full?.isPassing == true)
     }
 
+    @Test(arguments: ["NOLOGIN", "CONNECTION LIMIT 1"])
+    func `a connection that is refused leaves its work to those that are open`(change: String) async throws {
+        let cluster = try await Self.starting.value.cluster
+        let role = "late_\(change.count)"
+        try await OwnThread.run { _ = try cluster.sql("CREATE ROLE \(role) LOGIN") }
+        try await withPool(cluster.url("postgres", user: role), readers: 4) { pool in
+            try await pool.read { db in _ = try db.rows("SELECT 1") }
+            try await OwnThread.run { _ = try cluster.sql("ALTER ROLE \(role) \(change)") }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<16 {
+                    group.addTask { try await pool.read { db in _ = try db.rows("SELECT pg_sleep(0.02)") } }
+                }
+                try await group.waitForAll()
+            }
+            // Once none is open, the refusal is the answer.
+            try await OwnThread.run {
+                try cluster.sql("ALTER ROLE \(role) NOLOGIN")
+                try cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
+            }
+            let error = await postgresError { try await pool.read { db in _ = try db.rows("SELECT 1") } }
+            #expect(error?.kind == .wrongLogin || error?.kind == .connectionLost, "\(error as Any)")
+        }
+    }
+
     @Test func `a server that is set to read only says so, and is passed over for one that is not`() async throws {
         let server = try await Self.starting.value
         let url = server.cluster.url("still")

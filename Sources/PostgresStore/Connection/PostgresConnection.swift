@@ -13,10 +13,13 @@ final class PostgresConnection: @unchecked Sendable {
     private let time: StoreTime
     private let wake = EventFD()
     private let ended = Mutex<[CheckedContinuation<Void, Never>]?>([])
+    private let openness = Mutex(false)
     // Only the thread uses these.
-    private var session: PostgresSession?
+    private var session: PostgresSession? {
+        didSet { openness.withLock { $0 = session != nil } }
+    }
     private var reconnect = ReconnectBackoff()
-    private var lastFailure: (any Error)?
+    private var lastFailure: PostgresError?
     private var usesNames: Bool
 
     init(_ address: PostgresAddress, _ time: StoreTime) {
@@ -25,12 +28,19 @@ final class PostgresConnection: @unchecked Sendable {
         usesNames = address.usesNamedStatements
     }
 
+    var isOpen: Bool { openness.withLock { $0 } }
+
+    /// Whether the server refused this connection, and it is too early to try again. For the thread.
+    var wasJustRefused: Bool { lastFailure?.isRefusedOpening == true && !reconnect.mayTry(at: .now) }
+
     func signal() { wake.signal() }
 
     func start(_ queue: PostgresQueue) {
         Thread {
             fanfare_begin_thread("postgres")
-            while let job = queue.next(for: self) { job.run(on: self) }
+            while let job = queue.next(for: self) {
+                if !job.run(on: self) { queue.add(job, isFirst: true) }
+            }
             self.session = nil
             let waiting = self.ended.withLock { ended in
                 defer { ended = nil }

@@ -71,6 +71,12 @@ extension PostgresError {
     /// Whether no connection could be opened.
     var isOfOpening: Bool { if case .cannotConnect = self { true } else { false } }
 
+    /// Whether the server refused one more connection. It may still serve those that are open.
+    var isRefusedOpening: Bool {
+        guard case .cannotConnect(_, .some(let fault), _) = self else { return false }
+        return [.wrongLogin, .noDatabase, .permission, .outOfConnections].contains(fault.kind)
+    }
+
     /// Whether the store responds, and may accept the same call later.
     package var isBusy: Bool { isPassing && !isOfOpening && kind != .readOnly }
 }

@@ -73,8 +73,12 @@ package final class PostgresPool: Sendable {
 
 /// A job for one of several connections.
 final class PostgresJob: Sendable {
+    /// Runs the job on a connection, or ends it with an error. Returns `false` if the connection could not be opened
+    /// and the job is to wait for another one.
+    typealias Body = @Sendable (Result<PostgresConnection, any Error>) -> Bool
+
     private enum State {
-        case waiting(@Sendable (Result<PostgresConnection, any Error>) -> Void)
+        case waiting(Body)
         case running(PostgresConnection)
         case over
     }
@@ -89,7 +93,7 @@ final class PostgresJob: Sendable {
     var isCancelled: Bool { facts.withLock { $0.isCancelled } }
 
     /// Returns `false` if the job is already cancelled and must not be queued.
-    func prepare(_ body: @escaping @Sendable (Result<PostgresConnection, any Error>) -> Void) -> Bool {
+    func prepare(_ body: @escaping Body) -> Bool {
         facts.withLock { facts in
             guard !facts.isCancelled else { return false }
             facts.state = .waiting(body)
@@ -97,14 +101,23 @@ final class PostgresJob: Sendable {
         }
     }
 
-    func run(on connection: PostgresConnection) {
-        let body = facts.withLock { facts -> (@Sendable (Result<PostgresConnection, any Error>) -> Void)? in
+    /// Returns `false` if the job still waits, for another connection.
+    func run(on connection: PostgresConnection) -> Bool {
+        let body = facts.withLock { facts -> Body? in
             guard case .waiting(let body) = facts.state else { return nil }
             facts.state = .running(connection)
             return body
         }
-        body?(.success(connection))
-        facts.withLock { $0.state = .over }
+        guard let body else { return true }
+        let isDone = body(.success(connection))
+        let isCancelled = facts.withLock { facts in
+            let waits = !isDone && !facts.isCancelled
+            facts.state = waits ? .waiting(body) : .over
+            return facts.isCancelled
+        }
+        guard !isDone else { return true }
+        if isCancelled { _ = body(.failure(CancellationError())) }
+        return isCancelled
     }
 
     /// Ends a waiting job. If the job is running, wakes its connection, which then checks for cancellation.
@@ -119,12 +132,15 @@ final class PostgresJob: Sendable {
             case .over, nil: return (nil, nil)
             }
         }
-        body?(.failure(error))
+        _ = body?(.failure(error))
         connection?.signal()
     }
 }
 
-/// A queue of jobs for several connections. The connection that became idle last gets the next job.
+/// A queue of jobs for several connections. The open connection that became idle last gets the next job.
+///
+/// One more connection may be refused while others are open, for example because a password was just changed, or
+/// because the server has no connection left. Its job then waits for one of the open connections.
 final class PostgresQueue: Sendable {
     private struct State {
         var jobs: [PostgresJob] = []
@@ -153,11 +169,16 @@ final class PostgresQueue: Sendable {
         let job = PostgresJob()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let isPrepared = job.prepare { connection in
+                let isPrepared = job.prepare { [self] connection in
                     let call = PostgresCall(limit: limit) { [self] in
                         isClosed ? .closing : isCancellable && job.isCancelled ? .cancelled : nil
                     }
-                    continuation.resume(with: Result { try body(try connection.get(), call) })
+                    let result = Result { try body(try connection.get(), call) }
+                    if isRefused(result), let connection = try? connection.get(), hasOpen(apartFrom: connection) {
+                        return false
+                    }
+                    continuation.resume(with: result)
+                    return true
                 }
                 if isPrepared { add(job) } else { continuation.resume(throwing: CancellationError()) }
             }
@@ -166,10 +187,23 @@ final class PostgresQueue: Sendable {
         }
     }
 
-    private func add(_ job: PostgresJob) {
+    private func isRefused<Value>(_ result: Result<Value, any Error>) -> Bool {
+        if case .failure(let error as PostgresError) = result { error.isRefusedOpening } else { false }
+    }
+
+    private func hasOpen(apartFrom connection: PostgresConnection) -> Bool {
+        connections.contains { $0 !== connection && $0.isOpen }
+    }
+
+    /// Queues a job, at the front if it has waited already.
+    func add(_ job: PostgresJob, isFirst: Bool = false) {
         let (isClosed, connection) = state.withLock { state in
-            if !state.isClosed { state.jobs.append(job) }
-            return (state.isClosed, state.isClosed ? nil : state.idle.popLast())
+            guard !state.isClosed else { return (true, PostgresConnection?.none) }
+            state.jobs.insert(job, at: isFirst ? 0 : state.jobs.count)
+            guard let index = state.idle.lastIndex(where: \.isOpen) ?? state.idle.indices.last else {
+                return (false, nil)
+            }
+            return (false, state.idle.remove(at: index))
         }
         if isClosed { job.cancel(PostgresError.closed(server: address.description)) }
         connection?.signal()
@@ -178,10 +212,11 @@ final class PostgresQueue: Sendable {
     /// Waits for the next job on a connection's thread. Returns `nil` once the queue is closed.
     func next(for connection: PostgresConnection) -> PostgresJob? {
         while true {
+            let leavesJobs = connection.wasJustRefused && hasOpen(apartFrom: connection)
             let (job, isClosed) = state.withLock { state in
                 state.idle.removeAll { $0 === connection }
                 if state.isClosed { return (PostgresJob?.none, true) }
-                guard !state.jobs.isEmpty else {
+                guard !state.jobs.isEmpty, !leavesJobs else {
                     state.idle.append(connection)
                     return (nil, false)
                 }
