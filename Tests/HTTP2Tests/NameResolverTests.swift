@@ -57,6 +57,7 @@ import Testing
         func opened(_ connection: ClientConnection) {}
         func ended(_ request: ClientRequest, _ end: ClientRequest.End, on connection: ClientConnection) {}
         func goingAway(_ connection: ClientConnection, _ notice: GoAwayNotice) {}
+        func suspended(_ connection: ClientConnection) {}
         func inputRead(_ connection: ClientConnection) {}
         func closed(_ connection: ClientConnection, _ reason: ClientConnectionEnd) {
             ended.withLock { $0 = reason }

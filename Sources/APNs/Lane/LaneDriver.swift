@@ -343,6 +343,8 @@ extension LaneDriver {
         log(consequence, "\(error)")
     }
 
+    func exhausted(_ connection: Connection) { machine.exhausted(connection.id) }
+
     func missedDeadline(_ connection: Connection) {
         log(machine.missedDeadline(on: connection.id, at: loop.roundStart), "missed deadlines")
     }

@@ -106,6 +106,14 @@ extension NativeConnection: ClientConnectionOwner {
         driver.goingAway(self, reason, isEnhanceYourCalm: notice.code == Self.enhanceYourCalm)
     }
 
+    func suspended(_ client: ClientConnection) {
+        driver.plan.logger.notice(
+            "process suspended before it could write; the connection is replaced",
+            metadata: ["endpoint": "\(driver.plan.endpoint)", "open_requests": "\(client.openRequests)"])
+        driver.exhausted(self)
+        driver.pumpAtRoundEnd()
+    }
+
     func inputRead(_ client: ClientConnection) {
         driver.heard(self, streamLimit: client.streamLimit, at: client.lastHeard)
         driver.pump()

@@ -11,14 +11,17 @@ package final class ClientConnection {
         case connecting(AddressRace)
         /// TLS is being negotiated, or the peer's first SETTINGS have not arrived. Becomes `open` or `ended`.
         case agreeing
-        /// Becomes `ended`.
+        /// Becomes `reading` or `ended`.
         case open
+        /// Nothing is written any more, see ``ConnectionCore/Phase/reading``. Becomes `ended`.
+        case reading
         case ended
     }
 
     /// The size of the connection's receive window. It holds the responses of all streams, so the peer never waits for
     /// it.
     static let windowBytes: Int32 = 1 << 20
+    private static let frameHeadBytes = 9
     /// The maximum number of kept bytes of a GOAWAY's debug data.
     static let debugBytesMax = 1024
 
@@ -97,7 +100,7 @@ extension ClientConnection: TimerTarget {
         phase = .agreeing
         let core = ConnectionCore(client: settings.tls, to: settings.peer, socket: socket, loop: loop)
         core.handshakeLimitMs = settings.connectDeadlineMs
-        core.standstillMax = settings.standstillMaxNs
+        core.standstill = StandstillWatch(maxNanoseconds: settings.standstillMaxNs)
         core.outputEdit = { AuthorizationIndexing.reveal(in: $0) }
         self.core = core
         core.start(self)
@@ -108,7 +111,7 @@ extension ClientConnection: TimerTarget {
         case .resolving, .connecting: end(.unreachable("no connection within \(settings.connectDeadlineMs) ms"))
         case .agreeing:
             abort(.unreachable("the HTTP/2 handshake did not finish within \(settings.connectDeadlineMs) ms"))
-        case .open, .ended: break
+        case .open, .reading, .ended: break
         }
     }
 
@@ -137,8 +140,8 @@ extension ClientConnection {
         let user = Unmanaged.passUnretained(request).toOpaque()
         var provider = nghttp2_data_provider()
         provider.source.ptr = user
-        provider.read_callback = { _, _, buffer, length, flags, source, _ in
-            ClientConnection.fill(buffer, length, flags, source)
+        provider.read_callback = { _, _, buffer, length, flags, source, user in
+            ClientConnection.fill(buffer, length, flags, source, user)
         }
         let stream = nghttp2_submit_request(session, nil, request.values, request.valueCount, &provider, user)
         guard stream > 0 else {
@@ -156,6 +159,7 @@ extension ClientConnection {
     /// Cancels a request by RST_STREAM. Its end is reported as usual.
     package func cancel(_ request: ClientRequest) {
         guard request.stream > 0, let session = core?.session else { return }
+        if case .reading = phase { return forget(request) }
         nghttp2_submit_rst_stream(
             session, UInt8(NGHTTP2_FLAG_NONE.rawValue), request.stream, NGHTTP2_CANCEL.rawValue)
         core?.submitted()
@@ -185,16 +189,20 @@ extension ClientConnection {
 
     private static func fill(
         _ buffer: UnsafeMutablePointer<UInt8>?, _ length: Int, _ flags: UnsafeMutablePointer<UInt32>?,
-        _ source: UnsafeMutablePointer<nghttp2_data_source>?
+        _ source: UnsafeMutablePointer<nghttp2_data_source>?, _ user: UnsafeMutableRawPointer?
     ) -> Int {
-        guard let buffer, let flags, let pointer = source?.pointee.ptr else {
+        guard let buffer, let flags, let pointer = source?.pointee.ptr, let user else {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
         let request = Unmanaged<ClientRequest>.fromOpaque(pointer).takeUnretainedValue()
         guard let (count, isLast) = request.fill(UnsafeMutableRawBufferPointer(start: buffer, count: length)) else {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
-        if isLast { flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+        if isLast {
+            flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+            let core = Unmanaged<ConnectionCore>.fromOpaque(user).takeUnretainedValue()
+            request.endsAt = core.gatheredBytes + UInt64(Self.frameHeadBytes + count)
+        }
         return count
     }
 }
@@ -221,53 +229,6 @@ package struct ClientSettings: Sendable {
         self.peer = peer
         self.tls = tls
     }
-}
-
-/// Receives the events of a client connection, on the loop's thread. Calls marked "inside nghttp2" may come during the
-/// reading or writing of frames. The owner may submit frames there, and end the connection only by
-/// ``ClientConnection/abort(_:)``.
-package protocol ClientConnectionOwner: AnyObject {
-    /// TLS is established and the peer's first SETTINGS have arrived. Requests may be submitted.
-    func opened(_ connection: ClientConnection)
-
-    /// A request has ended and may be reused. Each submitted request gets this call once. Inside nghttp2.
-    func ended(_ request: ClientRequest, _ end: ClientRequest.End, on connection: ClientConnection)
-
-    /// The peer accepts no new requests. Requests beyond the last stream of the notice end next, as not processed. The
-    /// call may come several times. Inside nghttp2.
-    func goingAway(_ connection: ClientConnection, _ notice: GoAwayNotice)
-
-    /// All arrived data was read. Requests submitted now are written together, immediately. The stream limit may have
-    /// changed.
-    func inputRead(_ connection: ClientConnection)
-
-    /// The connection has ended, or could not be opened. No other call follows.
-    func closed(_ connection: ClientConnection, _ reason: ClientConnectionEnd)
-}
-
-/// A GOAWAY frame (RFC 9113 section 6.8).
-package struct GoAwayNotice: Hashable, Sendable {
-    package var lastStream: Int32
-    package var code: UInt32
-    /// The first bytes of the peer's explanation.
-    package var debugData: [UInt8]
-
-    package init(lastStream: Int32, code: UInt32, debugData: [UInt8]) {
-        self.lastStream = lastStream
-        self.code = code
-        self.debugData = debugData
-    }
-}
-
-package enum ClientConnectionEnd: Hashable, Sendable {
-    /// The name has no address, no address responded, or the connection was not open before the deadline.
-    case unreachable(String)
-    /// TLS was not established.
-    case handshake(HandshakeFault)
-    /// TLS was established, and the connection ended. The text is the reason.
-    case lost(String)
-    /// This side ended it.
-    case local
 }
 
 // MARK: Events from the peer
@@ -331,11 +292,29 @@ extension ClientConnection: ConnectionRole {
         owner?.inputRead(self)
     }
 
+    func outputEnded() {
+        guard case .open = phase else { return abort(.lost("the process was suspended before it could write")) }
+        isClosedToRequests = true
+        phase = .reading
+        let written = core?.writtenBytes ?? 0
+        let open = requests.map { $0.takeUnretainedValue() }
+        for request in open where request.end(whenLostAfter: written) == .notProcessed { forget(request) }
+        owner?.suspended(self)
+    }
+
     func connectionEnded(_ end: ConnectionEnd) {
         isClosedToRequests = true
         let unanswered = requests.map { $0.takeUnretainedValue() }
-        for request in unanswered { finish(request, request.endWhenLost) }
+        let written = core?.writtenBytes ?? 0
+        for request in unanswered { finish(request, request.end(whenLostAfter: written)) }
         self.end(Self.reason(end))
+    }
+
+    /// Ends a request whose stream cannot be reset, because nothing is written any more.
+    private func forget(_ request: ClientRequest) {
+        guard let core, let session = core.session else { return }
+        nghttp2_session_set_stream_user_data(session, request.stream, nil)
+        finish(request, request.end(whenLostAfter: core.writtenBytes))
     }
 
     private func settingsCame() {

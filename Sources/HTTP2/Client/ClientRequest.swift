@@ -80,6 +80,7 @@ package final class ClientRequest {
     private struct Progress {
         var status = 0
         var isWritten = false
+        var endsAt: UInt64 = 0
         var isHeldBack = false
         var isResponseComplete = false
         var bodyOffset = 0
@@ -89,6 +90,12 @@ package final class ClientRequest {
     package var status: Int { progress.status }
     /// Whether nghttp2 has taken the last byte for writing, so that the peer may process the request.
     package var isWritten: Bool { progress.isWritten }
+    /// The end of the request in the output of its connection, see ``ConnectionCore/gatheredBytes``. Only of a request
+    /// that ``isWritten``.
+    var endsAt: UInt64 {
+        get { progress.endsAt }
+        set { progress.endsAt = newValue }
+    }
     /// Whether ``mayLeave`` returned false.
     package var isHeldBack: Bool { progress.isHeldBack }
 
@@ -199,8 +206,10 @@ extension ClientRequest {
         return .reset(code: code)
     }
 
-    /// The request's end if its connection ends now.
-    var endWhenLost: End { answered ?? (isWritten ? .lost : .notProcessed) }
+    /// Returns the request's end if its connection ends after it has written so many bytes.
+    func end(whenLostAfter writtenBytes: UInt64) -> End {
+        answered ?? (isWritten && endsAt <= writtenBytes ? .lost : .notProcessed)
+    }
 
     /// The end according to the received part of the response. `nil` before its headers.
     private var answered: End? {

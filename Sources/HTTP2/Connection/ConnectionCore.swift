@@ -1,6 +1,5 @@
 import CNGHTTP2
 import Glibc
-import Platform
 
 /// One TLS connection with its HTTP/2 session on an event loop. It moves bytes between socket, TLS and nghttp2, and
 /// calls its role. It owns the socket, the TLS state and the session. Only the loop's thread may use it.
@@ -12,8 +11,11 @@ final class ConnectionCore: EventHandler, TimerTarget {
     enum Phase {
         /// TLS is being negotiated. Becomes `open` or `closed`.
         case handshaking
-        /// Frames flow in both directions. Becomes `lingering`, `silent` or `closed`.
+        /// Frames flow in both directions. Becomes `lingering`, `silent`, `reading` or `closed`.
         case open
+        /// Nothing is written any more, because the process stood still before it could write what it had gathered. The
+        /// peer's responses to what it had written before are read. Becomes `closed`.
+        case reading
         /// Nothing is written any more, not even PING acknowledgements, and received data is dropped. This simulates a
         /// dead peer on a working network. Becomes `closed` when the other side closes the connection.
         case silent
@@ -52,12 +54,13 @@ final class ConnectionCore: EventHandler, TimerTarget {
     private var end = ConnectionEnd.local
     /// The time limit of the TLS handshake. Set it before ``start(_:)``.
     var handshakeLimitMs = 10_000
-    /// The time without a sign of progress between the gathering of frames and their writing that counts as a
-    /// standstill. `nil` for a server.
-    var standstillMax: UInt64?
-    /// When frames were gathered, or the process was last seen to be running after that.
-    private var ranAt: (time: UInt64, cycles: UInt64) = (0, 0)
+    /// Notices a standstill between the gathering of frames and their writing. `nil` for a server.
+    var standstill: StandstillWatch?
     private var isOutputWatched = false
+    /// The number of bytes of frames that were gathered since the start.
+    private(set) var gatheredBytes: UInt64 = 0
+    /// The number of these bytes in TLS records that were written whole. The peer can read no part of another record.
+    private(set) var writtenBytes: UInt64 = 0
     /// Edits each chunk of frames before encryption.
     var outputEdit: ((UnsafeMutableRawBufferPointer) -> Void)?
     /// The stream whose response headers a client receives in full. Of other streams it receives only pseudo-headers. 0
@@ -99,7 +102,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
 
     /// Records that a frame was submitted outside a callback. It is written at the end of the round.
     func submitted() {
-        guard !awaitsRoundEnd, !isReceiving, phase == .open else { return }
+        guard !awaitsRoundEnd, !isReceiving, isReadingFrames else { return }
         awaitsRoundEnd = true
         loop.atRoundEnd(self)
     }
@@ -112,6 +115,9 @@ final class ConnectionCore: EventHandler, TimerTarget {
     }
 
     var isAborting: Bool { isAborted }
+
+    /// Whether the peer's frames are read.
+    private var isReadingFrames: Bool { phase == .open || phase == .reading }
 
     /// Stops all output at the next safe point, and keeps the connection.
     func fallSilent() {
@@ -138,7 +144,7 @@ extension ConnectionCore {
     func ready(_ readiness: Readiness) {
         switch phase {
         case .handshaking: handshake()
-        case .open:
+        case .open, .reading:
             if !readiness.isDisjoint(with: [.readable, .broken]) {
                 receive()
                 role?.inputRead()
@@ -151,7 +157,7 @@ extension ConnectionCore {
 
     func roundEnded() {
         awaitsRoundEnd = false
-        guard phase == .open else { return }
+        guard isReadingFrames else { return }
         if hasMoreInput {
             receive()
             role?.inputRead()
@@ -195,7 +201,7 @@ extension ConnectionCore {
         isReceiving = true
         defer { isReceiving = false }
         var budget = Self.readBudgetBytes
-        while phase == .open, let session {
+        while isReadingFrames, let session {
             if isAborted { return close() }
             if isFallingSilent { return }
             if isOutputBlocked, nghttp2_session_get_outbound_queue_size(session) > Self.queuedFramesMax { return }
@@ -227,18 +233,26 @@ extension ConnectionCore {
     }
 
     private func flush() {
+        if phase == .reading {
+            if isAborted { return close() }
+            return hasMoreInput ? submitted() : ()
+        }
         guard phase == .open, let session else { return }
         if isFallingSilent, !isAborted { return hush() }
         while true {
             if isAborted { return close() }
-            if output.isEmpty, standstillMax != nil { ranAt = (BootClock.now(), CycleCounter.now()) }
-            guard output.gather(from: session, edit: { outputEdit?($0) }) else { return close() }
+            if output.isEmpty { standstill?.start() }
+            guard output.gather(from: session, edit: gathered) else { return close() }
             if output.isEmpty { break }
-            if hasStoodStill() { return closeUnwritten(Self.suspended) }
+            if standstill?.hasPassed() == true { return readOnly() }
             guard let writing = tls?.write(output.pending) else { return close() }
             switch writing {
-            case .bytes(let count): output.consume(count)
-            case .broken(let fault): return closeUnwritten(.peer(fault))
+            case .bytes(let count):
+                output.consume(count)
+                writtenBytes += UInt64(count)
+            case .broken(let fault):
+                end = .peer(fault)
+                return closeUnwritten()
             case .wouldBlock:
                 isOutputBlocked = true
                 watchOutput()
@@ -254,32 +268,22 @@ extension ConnectionCore {
         if hasMoreInput { submitted() }
     }
 
-    private static let suspended = ConnectionEnd.peer("the process was suspended before it could write")
-
-    /// Whether the process stood still since it gathered frames, for example because it was stopped. The permission to
-    /// send the requests may be over, and gathered frames cannot be taken back. A peer that reads slowly is no
-    /// standstill: each look shows that the process ran.
-    private func hasStoodStill() -> Bool {
-        guard let standstillMax else { return false }
-        let now = (time: BootClock.now(), cycles: CycleCounter.now())
-        defer { ranAt = now }
-        // The processor's counter shows the pause of a virtual machine, whose clock stands still. It counts at most 6
-        // cycles per nanosecond.
-        return now.time > ranAt.time &+ standstillMax || now.cycles > ranAt.cycles &+ 6 * standstillMax
+    private func gathered(_ frame: UnsafeMutableRawBufferPointer) {
+        outputEdit?(frame)
+        gatheredBytes += UInt64(frame.count)
     }
 
     /// Looks at the output from time to time while the peer does not take it.
     private func watchOutput() {
-        guard let standstillMax, !isOutputWatched else { return }
+        guard let standstill, !isOutputWatched else { return }
         isOutputWatched = true
-        loop.schedule(
-            afterMilliseconds: Int(standstillMax / 5_000_000), target: self, tag: Self.outputLookTag)
+        loop.schedule(afterMilliseconds: standstill.lookEveryMs, target: self, tag: Self.outputLookTag)
     }
 
     private func lookAtOutput() {
         isOutputWatched = false
         guard phase == .open, isOutputBlocked else { return }
-        if hasStoodStill() { return closeUnwritten(Self.suspended) }
+        if standstill?.hasPassed() == true { return readOnly() }
         watchOutput()
     }
 
@@ -329,7 +333,8 @@ extension ConnectionCore {
     /// Closes the connection. Do not call it inside nghttp2.
     private func close() {
         guard phase != .closed else { return }
-        let isGoodbyeDue = phase == .open
+        // A goodbye must not complete a record that the peer did not take.
+        let isGoodbyeDue = phase == .open && !isOutputBlocked
         phase = .closed
         // Notify the role first: it must know of the end before the peer does, and may still query the session.
         endRole()
@@ -342,10 +347,21 @@ extension ConnectionCore {
         session = nil
     }
 
+    /// Drops what was gathered, and only reads from now on.
+    private func readOnly() {
+        phase = .reading
+        output = OutputBuffer()
+        isOutputBlocked = false
+        // Reading may have stopped because the output was full.
+        hasMoreInput = true
+        setInterest(.readable)
+        role?.outputEnded()
+        submitted()
+    }
+
     /// Closes the connection without writing what was gathered. A client first takes the responses that have arrived:
     /// without them, their requests would be in doubt, and might be sent again.
-    private func closeUnwritten(_ reason: ConnectionEnd) {
-        end = reason
+    private func closeUnwritten() {
         var budget = Self.readBudgetBytes
         while side == .client, budget > 0, let session, case .bytes(let count) = tls?.read(into: loop.scratch),
             take(count, session)

@@ -33,6 +33,9 @@ protocol ConnectionRole: AnyObject {
     /// All arrived data was read. Frames submitted now are sent immediately.
     func inputRead()
 
+    /// Nothing more is written, see ``ConnectionCore/Phase/reading``. The connection does not end by itself.
+    func outputEnded()
+
     /// The connection has ended. No other call follows, and the core must not be used any more.
     func connectionEnded(_ end: ConnectionEnd)
 }
@@ -41,6 +44,7 @@ extension ConnectionRole {
     func controlFrame(_ frame: UnsafePointer<nghttp2_frame>) {}
     func requestNotSent(stream: Int32) {}
     func inputRead() {}
+    func outputEnded() {}
 }
 
 /// The reason why a connection ended.
@@ -203,8 +207,8 @@ struct OutputBuffer: ~Copyable {
         }
     }
 
-    /// Takes frames from the session until a record is full or the session has no more. Returns false if the session
-    /// has failed.
+    /// Takes frames from the session, and passes each to `edit`, until a record is full or the session has no more.
+    /// Returns false if the session has failed.
     mutating func gather(from session: OpaquePointer, edit: (UnsafeMutableRawBufferPointer) -> Void) -> Bool {
         if storage.baseAddress == nil {
             storage = .allocate(byteCount: Self.recordBytes + Self.frameBytesMax, alignment: 16)
