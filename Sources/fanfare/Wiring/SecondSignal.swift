@@ -41,29 +41,35 @@ enum SecondSignal {
 
     /// Call this at the first signal.
     ///
-    /// - Parameter note: printed before the exit.
-    static func exits(_ note: String? = nil) {
+    /// - Parameters:
+    ///   - note: printed before the exit.
+    ///   - promise: printed as soon as the next signal exits. A signal before that may be lost.
+    static func exits(_ note: String? = nil, promising promise: String? = nil) {
         state.withLock { state in
             guard state.sources.isEmpty else { return }
             let queue = DispatchQueue(label: "fanfare.second-signal")
+            let registering = DispatchGroup()
             state.sources = [SIGTERM, SIGINT].map { number in
                 let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
                 source.setEventHandler {
                     if let note { BriefNote.print(note) }
                     ThisProcess.exitImmediately(ExitStatus.tryAgain.rawValue)
                 }
+                registering.enter()
+                source.setRegistrationHandler { registering.leave() }
                 source.resume()
                 return source
             }
+            if let promise { registering.notify(queue: queue) { BriefNote.print(promise) } }
         }
     }
 
     /// Call this at the first signal to a process that sends, after its sending was told to stop.
     static func exitsWhileSending() {
         // As safe as a crash: requests in flight are in doubt, and the next start says so.
-        exits("stopped immediately; the next start recovers the requests in flight")
-        BriefNote.print(
-            "stopping: nothing more is sent, waiting for the requests in flight; press Ctrl-C again to stop immediately"
-        )
+        exits(
+            "stopped immediately; the next start recovers the requests in flight",
+            promising: "stopping: nothing more is sent, waiting for the requests in flight; press Ctrl-C again to stop "
+                + "immediately")
     }
 }

@@ -206,8 +206,7 @@ enum Interruptible {
     private static func obey(_ signals: UnixSignalsSequence, _ cancel: () -> Void) async {
         for await _ in signals {
             cancel()
-            SecondSignal.exits()
-            BriefNote.print("stopping; press Ctrl-C again to stop immediately")
+            SecondSignal.exits(promising: "stopping; press Ctrl-C again to stop immediately")
         }
     }
 }
