@@ -7,9 +7,6 @@ import Store
 /// This code joins them with the deliveries. In a join in SQL, the planner would choose the order, and its worst
 /// plan costs ten times as much.
 struct LeasedDevices {
-    /// The maximum number of devices read for each delivery. Beyond it, the devices are looked up one by one.
-    private static let sparsenessMax = 2
-
     private let devices: PostgresRows
     private let proofs: TokenProofs
     private let fields: Int
@@ -18,18 +15,17 @@ struct LeasedDevices {
     /// - Parameter ids: the ids of the devices, ascending.
     init(_ db: PostgresSession, _ request: LeaseRequest, of ids: [Int64]) throws {
         let fields = FieldColumns(request.fields)
-        let (first, last) = (ids.first ?? 0, ids.last ?? 0)
-        let isDense = last - first < Int64(ids.count * Self.sparsenessMax)
-        let bounds: [any PostgresValue] = isDense ? [first, last] : [ids]
+        let span = DeviceSpan(ids)
+        let bounds: [any PostgresValue] = span.map { [$0.first, $0.last] } ?? [ids]
         let rows = try db.pipeline { batch in
             batch.add(
                 """
                 SELECT id, status, token_generation, token, locale, badge, environment,
                     \(request.quiet == nil ? "NULL::text" : "time_zone"),
                     \(request.caps?.rule.asksForUser == true ? "user_id" : "NULL::text")\(fields.sql(parameter: 1))
-                FROM device WHERE id \(isDense ? "BETWEEN $2 AND $3" : "= ANY ($2)") ORDER BY id
+                FROM device WHERE id \(span == nil ? "= ANY ($2)" : "BETWEEN $2 AND $3") ORDER BY id
                 """, values: [fields.keys] + bounds)
-            TokenProofs.add(of: ids, isDense: isDense, to: &batch)
+            TokenProofs.add(of: ids, isDense: span != nil, to: &batch)
         }
         devices = rows[0]
         let renewed = try devices.filter { try $0.int(2) != ProvenTokens.first }.map { try $0.int64(0) }

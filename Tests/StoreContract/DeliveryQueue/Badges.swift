@@ -22,6 +22,16 @@ extension DeliveryQueueContract {
             _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
             #expect(try await shown(store) == [7, 5, 7, 5])
         }
+        Promise("devices far apart are counted, and none between them") { store in
+            _ = try await store.importDevices(try (1...40).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try badged("apart", .increment(1)))
+            var request = request(run, increment: 1)
+            request.limit = 40
+            let settlements = try await store.lease(request).settlements(.accepted)
+            _ = try await store.settle(run: run, [settlements[39], settlements[3]], now: noon)
+            let expected = (0..<40).map { $0 == 3 || $0 == 39 ? 1 : 0 }
+            #expect(try await shown(store) == expected)
+        }
         Promise("a push that goes out again shows the same number, and counts once") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try badged("again", .increment(1)))
