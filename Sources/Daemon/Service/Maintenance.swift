@@ -65,75 +65,69 @@ struct Maintenance: Sendable {
         return time.wait > .zero ? nil : time.moment
     }
 
-    private func lapseApprovals(_ now: Timestamp) async {
-        do {
-            try await ApprovePlans(store: store, rules: approvals()).lapse(now: now)
-        } catch is CancellationError {
-        } catch {
-            logger.error(
-                "plans that no run waits for stay open; retrying next night",
-                metadata: .facts([.error: "\(error)"]))
+    private func foldOutcomes(_ now: Timestamp) async {
+        await work(
+            "outcomes past their retention deleted; the reports remain",
+            failure: "outcomes past their retention were not deleted; retrying next night"
+        ) {
+            let counts = try await store.pruneOutcomes(
+                finishedBefore: now - retention().outcomes, dryRun: false, now: now, by: actor)
+            guard counts.runs > 0 else { return nil }
+            return .facts([.runs: "\(counts.runs)", .outcomes: "\(counts.deliveries)"])
         }
     }
 
     private func deleteReports(_ now: Timestamp) async {
-        do {
+        await work(
+            "deleted the reports of apps that are past their retention; the counts of runs remain",
+            failure: "could not delete the reports of apps that are past their retention; retrying next night"
+        ) {
             let count = try await store.removeFeedback(receivedBefore: now - retention().events, now: now)
-            guard count > 0 else { return }
-            logger.notice(
-                "deleted the reports of apps that are past their retention; the counts of runs remain",
-                metadata: .facts([.reports: "\(count)"]))
-        } catch is CancellationError {
-        } catch {
-            logger.error(
-                "could not delete the reports of apps that are past their retention; retrying next night",
-                metadata: .facts([.error: "\(error)"]))
+            return count > 0 ? .facts([.reports: "\(count)"]) : nil
         }
     }
 
     private func deleteRemovedDevices(_ now: Timestamp) async {
-        do {
-            let counts = try await store.pruneRemovedDevices(now: now, by: actor)
-            guard counts.total > 0 else { return }
-            logger.notice(
-                "deleted the rows of removed devices whose pushes no longer count",
-                metadata: .facts([.devices: "\(counts.total)"]))
-        } catch is CancellationError {
-        } catch {
-            logger.error(
-                "could not delete the rows of removed devices; retrying next night",
-                metadata: .facts([.error: "\(error)"]))
+        await work(
+            "deleted the rows of removed devices whose pushes no longer count",
+            failure: "could not delete the rows of removed devices; retrying next night"
+        ) {
+            let count = try await store.pruneRemovedDevices(now: now, by: actor).total
+            return count > 0 ? .facts([.devices: "\(count)"]) : nil
         }
     }
 
     private func deleteWebhookMessages(_ now: Timestamp) async {
-        do {
+        await work(
+            "deleted old messages to webhooks that no configuration names",
+            failure: "could not delete old messages to removed webhooks; retrying next night"
+        ) {
             let count = try await store.pruneWebhooks(messagesBefore: now - WebhookDispatcher.keptFor)
-            guard count > 0 else { return }
-            logger.notice(
-                "deleted old messages to webhooks that no configuration names",
-                metadata: .facts([.messages: "\(count)"]))
-        } catch is CancellationError {
-        } catch {
-            logger.error(
-                "could not delete old messages to removed webhooks; retrying next night",
-                metadata: .facts([.error: "\(error)"]))
+            return count > 0 ? .facts([.messages: "\(count)"]) : nil
         }
     }
 
-    private func foldOutcomes(_ now: Timestamp) async {
+    private func lapseApprovals(_ now: Timestamp) async {
+        await work(failure: "plans that no run waits for stay open; retrying next night") {
+            try await ApprovePlans(store: store, rules: approvals()).lapse(now: now)
+            return nil
+        }
+    }
+
+    /// Does one of the jobs of a night. Its error ends none of the others.
+    ///
+    /// - Parameters:
+    ///   - success: what the log says if the job returns facts.
+    ///   - failure: what the log says if the job throws.
+    private func work(
+        _ success: Logger.Message = "", failure: Logger.Message, _ job: () async throws -> Logger.Metadata?
+    ) async {
         do {
-            let counts = try await store.pruneOutcomes(
-                finishedBefore: now - retention().outcomes, dryRun: false, now: now, by: actor)
-            guard counts.runs > 0 else { return }
-            logger.notice(
-                "outcomes past their retention deleted; the reports remain",
-                metadata: .facts([.runs: "\(counts.runs)", .outcomes: "\(counts.deliveries)"]))
+            guard let facts = try await job() else { return }
+            logger.notice(success, metadata: facts)
         } catch is CancellationError {
         } catch {
-            logger.error(
-                "outcomes past their retention were not deleted; retrying next night",
-                metadata: .facts([.error: "\(error)"]))
+            logger.error(failure, metadata: .facts([.error: "\(error)"]))
         }
     }
 }
