@@ -163,6 +163,11 @@ struct ChartTests {
         #expect(html.contains("3,000 accepted"))
         #expect(html.contains("Deliveries in each 30s"), "\(html.prefix(900))")
         #expect(html.matches(of: /<td>9<td>0/).count == 333)
+        let latency = { (count: Int) in
+            Chart.latency(Self.timeline((0..<count).map { Self.slot($0, p50: 3, p99: 9) })).html
+        }
+        #expect(latency(1000).contains("Each is the largest value of its intervals of 10s."))
+        #expect(!latency(100).contains("the largest value"))
     }
 }
 

@@ -66,6 +66,10 @@ struct CompareTests {
             let facts = MonthPage(CivilMonth(of: now), [run], gone: [:], devices: nil, isCut: false).facts
             #expect(facts.first?.value == (isSent ? "1" : "0"))
             #expect(facts.contains { $0.name == "Not sent" } == !isSent)
+            // A sum is a lower bound until the tokens of each broadcast are counted.
+            #expect(facts.first { $0.name == "Tokens removed" }?.value == (isSent ? "at least 0" : "0"))
+            let counted = MonthPage(CivilMonth(of: now), [run], gone: [run.id: 2], devices: nil, isCut: false).facts
+            #expect(counted.first { $0.name == "Tokens removed" }?.value == "2")
         }
     }
 

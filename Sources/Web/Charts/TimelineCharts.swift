@@ -22,6 +22,8 @@ struct TimelineColumns {
 
     let from: Timestamp
     let seconds: Int
+    /// The length of the slots that a column combines.
+    let slotSeconds: Int
     /// The number of columns from the first to the last. Columns that are left out count, too.
     let count: Int
     let columns: [Column]
@@ -44,6 +46,7 @@ struct TimelineColumns {
         }
         from = first
         self.seconds = seconds
+        self.slotSeconds = slotSeconds
         count = (columns.last?.index ?? 0) + 1
         self.columns = columns
     }
@@ -60,6 +63,12 @@ struct TimelineColumns {
 
     /// The length of a column, such as `10 s` or `4m`.
     var length: String { WrittenDuration.text(.seconds(seconds)) }
+
+    /// Says what a combined column shows of a figure that has no sum; empty if each column is one slot.
+    var largestNote: String {
+        guard seconds > slotSeconds else { return "" }
+        return "Each is the largest value of its intervals of \(WrittenDuration.text(.seconds(slotSeconds))). "
+    }
 
     /// Returns an SVG group with its origin at the bottom left of the frame. One unit to the right is a column, and one
     /// unit upwards is a unit of the drawing.
@@ -207,7 +216,7 @@ private struct LatencyChart {
             drawing: drawing(columns, answered),
             legend: [.init(style: "p50", name: "p50"), .init(style: "p99", name: "p99")],
             note: "From a request's first byte to its response, in each \(columns.length), on a logarithmic scale. "
-                + columns.axis.note,
+                + columns.largestNote + columns.axis.note,
             table: ChartTable(columns: heads, rows: rows))
     }
 

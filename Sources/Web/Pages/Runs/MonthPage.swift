@@ -48,12 +48,14 @@ struct MonthPage: Sendable {
         let sent = runs.filter(\.isSent)
         let corrections = sent.count { $0.definition.correction != nil }
         // A correction replaces a notification, and is none of its own.
+        let removed = gone.values.reduce(0, +).grouped
         let accepted = runs.reduce(0) { $0 + ($1.definition.correction == nil ? $1.counts.accepted : 0) }
         facts = [
             Fact(name: "Broadcasts", value: (sent.count - corrections).grouped),
             Fact(name: "Accepted notifications", value: accepted.grouped),
             Fact(name: "Largest audience", value: (runs.map(\.counts.audience).max() ?? 0).grouped),
-            Fact(name: "Tokens removed", value: gone.values.reduce(0, +).grouped),
+            Fact(
+                name: "Tokens removed", value: sent.allSatisfy { gone[$0.id] != nil } ? removed : "at least \(removed)"),
         ]
         if corrections > 0 { facts.append(Fact(name: "Corrections of broadcasts", value: corrections.grouped)) }
         if sent.count < runs.count {
