@@ -163,7 +163,8 @@ struct ReportPageTests {
         for table in ReportTable.allCases where table != .deliveries {
             let csv = table.csv(report, ChartTests.timeline([ChartTests.slot(0, accepted: 3, p50: 1.5)]))
             let widths = CSVText.records(csv).map(\.count)
-            #expect(widths.count == (table == .reasons ? 4 : 2) && Set(widths).count == 1, "\(csv)")
+            let lines = table == .reasons ? 4 : [.feedback, .opens].contains(table) ? 1 : 2
+            #expect(widths.count == lines && Set(widths).count == 1, "\(csv)")
         }
         #expect(ReportTable.locales.csv(report, ChartTests.timeline([])).hasPrefix("locale,audience,accepted,"))
         #expect(
@@ -175,6 +176,30 @@ struct ReportPageTests {
                 """)
         let environments = CSVText.records(ReportTable.environments.csv(report, ChartTests.timeline([])))
         #expect(environments[1].suffix(3) == ["0.952381", "0.927596", "0.968965"], "\(environments)")
+    }
+
+    @Test func `what people did is a table of figures, and one of opens by minute`() throws {
+        var report = try Self.report(name: "a")
+        let share = { (devices: Int) in
+            "{\"devices\": \(devices), \"of\": 40, \"percent\": 5, \"low\": 1.38, \"high\": 16.5}"
+        }
+        report.feedback = try ResultJSON.value(
+            FeedbackReport.self,
+            from: """
+                {"accepted": 40, "actions": [{"name": "play, now", "share": \(share(3))}],
+                 "curve": [{"minute": 0, "opened": 2}, {"minute": 60, "opened": 1}], "dismissed": \(share(1)),
+                 "opened": \(share(2)), "variants": [{"name": "B", "share": \(share(2))}]}
+                """)
+        #expect(
+            ReportTable.feedback.csv(report, ChartTests.timeline([])) == """
+                figure,name,devices,of,share,share_from,share_to
+                opened,,2,40,0.050000,0.013800,0.165000
+                dismissed,,1,40,0.050000,0.013800,0.165000
+                action,"play, now",3,40,0.050000,0.013800,0.165000
+                opened_by_variant,B,2,40,0.050000,0.013800,0.165000
+
+                """)
+        #expect(ReportTable.opens.csv(report, ChartTests.timeline([])) == "minute,opened\n0,2\n60,1\n")
     }
 
     @Test func `a table that does not exist is refused with the nearest`() {

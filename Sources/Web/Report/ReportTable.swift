@@ -6,6 +6,8 @@ package enum ReportTable: String, CaseIterable, Sendable {
     case summary, reasons, environments, locales, variants, timeline
     case appVersions = "app_versions"
     case zones, countries, waves, stages
+    /// What people did with the pushes. Only the heading if the campaign asks for no feedback.
+    case feedback, opens
     /// A row for each device. The store provides these rows in batches; the report does not contain them.
     case deliveries
 
@@ -44,6 +46,8 @@ package enum ReportTable: String, CaseIterable, Sendable {
             case .waves: Self.slices(report.byWave, "wave")
             case .stages: Self.slices(report.byStage, "stage")
             case .timeline: Self.timeline(timeline)
+            case .feedback: Self.feedback(report.feedback)
+            case .opens: Self.opens(report.feedback)
             case .deliveries: []
             }
         return lines.map { CSVLine.text($0) + "\n" }.joined()
@@ -100,6 +104,31 @@ package enum ReportTable: String, CaseIterable, Sendable {
                 return [slot.startsAt] + numbers.map { "\($0)" }
                     + [slot.p50Ms, slot.p99Ms].map { $0.map { "\($0)" } ?? "" } + ["\(slot.reopened)"]
             }
+    }
+
+    private static func feedback(_ report: FeedbackReport?) -> [[String]] {
+        var rows: [(kind: String, name: String, share: FeedbackReport.Share)] = []
+        if let report {
+            rows = [("opened", "", report.opened), ("dismissed", "", report.dismissed)]
+            rows += report.actions.map { ("action", $0.name, $0.share) }
+            rows += report.variants.map { ("opened_by_variant", $0.name, $0.share) }
+            rows += (report.locales ?? []).map { ("opened_by_locale", $0.name, $0.share) }
+            for (kind, goal) in [("goal", report.conversion), ("alerts_off", report.alertsOff)] {
+                guard let goal, goal.reportsDeletedAt == nil else { continue }
+                rows.append((kind, "treated", goal.treated))
+                if let heldOut = goal.heldOut { rows.append((kind, "held_out", heldOut)) }
+            }
+        }
+        return [["figure", "name", "devices", "of", "share", "share_from", "share_to"]]
+            + rows.map { row in
+                let shares = [row.share.percent, row.share.low, row.share.high]
+                return [row.kind, row.name, "\(row.share.devices)", "\(row.share.of)"]
+                    + shares.map { $0.map { decimal($0 / 100) } ?? "" }
+            }
+    }
+
+    private static func opens(_ report: FeedbackReport?) -> [[String]] {
+        [["minute", "opened"]] + (report?.curve ?? []).map { ["\($0.minute)", "\($0.opened)"] }
     }
 
     private static func counts(_ counts: CountsResult) -> [(String, String)] {

@@ -23,8 +23,7 @@ struct ReportCommand: AsyncParsableCommand {
     @Option(
         help: """
             With csv: summary, reasons, environments, locales, variants, timeline, app_versions, zones, countries, waves, \
-            stages, or deliveries, a line per device \
-            (default: deliveries).
+            stages, feedback, opens, or deliveries, a line per device (default: deliveries).
             """,
         completion: .list(ReportTable.allCases.map(\.rawValue)),
         transform: { name in
@@ -50,7 +49,7 @@ struct ReportCommand: AsyncParsableCommand {
             let feedback = try await reports.feedback(of: found, in: ReportResult(report), now: session.now)
             try file.write(ReportText(report: report, feedback: feedback).text + "\n")
         case .json: try file.write(try ResultJSON.text(try await reports.result(of: found, now: session.now)) + "\n")
-        case .csv: try await write(table ?? .deliveries, of: found, reports, to: file)
+        case .csv: try await write(table ?? .deliveries, of: found, reports, now: session.now, to: file)
         case .html:
             let page = ReportPage(
                 try await reports.result(of: found, now: session.now), try await reports.timeline(of: found),
@@ -64,14 +63,19 @@ struct ReportCommand: AsyncParsableCommand {
     }
 
     private func write(
-        _ table: ReportTable, of run: Run, _ reports: ReportRun, to file: OutputFile
+        _ table: ReportTable, of run: Run, _ reports: ReportRun, now: Timestamp, to file: OutputFile
     ) async throws {
-        guard table == .deliveries else {
-            return try file.writeRows(
+        switch table {
+        case .deliveries:
+            nonisolated(unsafe) let sink = file
+            try await reports.outcomes(of: run) { try sink.writeRows($0) }
+        case .feedback, .opens:
+            let report = try await reports.result(of: run, now: now)
+            try file.writeRows(table.csv(report, TimelineResult(run: run.id, slotSeconds: 1, slots: [])))
+        default:
+            try file.writeRows(
                 table.csv(ReportResult(try await reports.report(run)), try await reports.timeline(of: run)))
         }
-        nonisolated(unsafe) let sink = file
-        try await reports.outcomes(of: run) { try sink.writeRows($0) }
     }
 
     private func show(_ run: Run, _ check: SumCheck) throws {
