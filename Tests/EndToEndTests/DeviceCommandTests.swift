@@ -14,6 +14,31 @@ import Testing
         #expect(try place.fanfare("devices", "import", "devices.csv", "--dry-run").output.contains("7 unchanged"))
     }
 
+    @Test func `the devices of a user are shown, and removed after a confirmation`() throws {
+        let place = try Installation(devices: 0)
+        let lines = (1...45).map { number in
+            let user = number <= 42 ? "anna" : "ray"
+            let token = String(repeating: "c", count: 62) + "\(number + 10)"
+            return "\(token),production,\(Installation.topic),i\(number),\(user)\n"
+        }
+        try place.folder.write("token,environment,topic,installation_id,user_id\n" + lines.joined(), to: "users.csv")
+        #expect(try place.fanfare("devices", "import", "users.csv").status == 0)
+        let asked = try place.fanfare("devices", "remove", "anna")
+        #expect(asked.status == 3 && asked.errors.contains("nothing was deleted; give --yes"), "\(asked.errors)")
+        #expect(asked.errors.contains("i1  \(Installation.topic)  production  active"), "\(asked.errors)")
+        let other = try place.fanfare("devices", "remove", "anna", "--topic", "com.example.other", "--yes")
+        #expect(other.status == 66 && other.errors.contains("no device \"anna\" to remove"), "\(other.errors)")
+        let removed = try place.fanfare("devices", "remove", "anna", "--yes")
+        #expect(removed.status == 0 && removed.output == "removed 42 devices\n", "\(removed.output + removed.errors)")
+        let json = try place.fanfare("devices", "remove", "i43", "--yes", "--json")
+        #expect(json.output.contains("\"deleted\" : true"), "\(json.output + json.errors)")
+        // The end of a token is enough to look a device up, but not to remove it.
+        let end = try place.fanfare("devices", "remove", "cccccc54", "--yes")
+        #expect(end.status == 66, "\(end.output)")
+        #expect(try place.fanfare("devices", "show", "ray", "--json").output.contains("\"i44\""))
+        #expect(try place.fanfare("audit").output.contains("device_removed"))
+    }
+
     @Test(arguments: [nil, ""]) func `a dry import makes no store where there is none, and says so`(
         content: String?
     ) throws {

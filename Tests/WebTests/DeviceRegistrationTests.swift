@@ -261,6 +261,24 @@ struct DeviceRegistrationTests {
         }
     }
 
+    @Test func `all devices of a user are removed, of the topics that the token is valid for`() async throws {
+        try await WebScene.with { scene in
+            let lines = (1...45).map { number in
+                Self.line(number, topic: number > 42 ? "com.example.other" : PipelineScene.topic)
+                    .replacing("\"topic\"", with: "\"user_id\":\"a/1\",\"topic\"")
+            }
+            // An installation with the same text is no device of the user.
+            let alike = Self.line(50).replacing("phone-50", with: "a/1")
+            _ = try await scene.lines("/devices", as: .registrar, lines.joined() + alike)
+            let own = try await scene.bearer(.registrar, topic: PipelineScene.topic)
+            #expect(try await scene.api("DELETE", "/users/a%2F1/devices", as: .viewer).status == 403)
+            let removed = try await scene.api("DELETE", "/users/a%2F1/devices", headers: own)
+            #expect(try removed.result(ListPage<DeviceRemovalResult>.self).items.count == 42)
+            #expect(try await scene.api("DELETE", "/users/a%2F1/devices", headers: own).status == 404)
+            #expect(try await scene.store.deviceCounts().map(\.count) == [1, 3])
+        }
+    }
+
     // MARK: Looking
 
     @Test func `devices are counted, those of another app for nobody else`() async throws {

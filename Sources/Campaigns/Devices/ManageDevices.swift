@@ -88,6 +88,45 @@ package struct ManageDevices: Sendable {
         return try await remove(found.id, by: actor, now: now)
     }
 
+    /// Deletes all devices that a text names in full: by their installation id, by the id of their user, or by their
+    /// token. If it fails midway, the same call continues. Throws if there is no such device.
+    ///
+    /// - Parameters:
+    ///   - key: what the text is; `nil` if it may be any of them.
+    ///   - confirm: called once with the first devices, before any is deleted.
+    package func remove(
+        named text: String, as key: DeviceKey? = nil, by actor: Actor, now: Timestamp,
+        sees: (_ topic: String) -> Bool, confirm: ([StoredDevice]) throws -> Void = { _ in }
+    ) async throws -> [DeviceRemovalResult] {
+        let topics = try await store.topics().filter(sees)
+        var removed: [DeviceRemovalResult] = []
+        var (found, isLast) = try await named(text, as: key, topics)
+        guard !found.isEmpty else {
+            throw Failure(
+                .notFound,
+                "no device \"\(Redaction.withoutTokens(text))\" to remove; give an installation id, a user id or a whole "
+                    + "token")
+        }
+        try confirm(found)
+        while !found.isEmpty {
+            for device in found { removed.append(try await remove(device.id, by: actor, now: now)) }
+            (found, isLast) = isLast ? ([], true) : try await named(text, as: key, topics)
+        }
+        return removed
+    }
+
+    /// Returns devices that were not removed before, and whether there are no others.
+    private func named(
+        _ text: String, as key: DeviceKey?, _ topics: Set<String>
+    ) async throws -> (devices: [StoredDevice], isAll: Bool) {
+        let found = try await store.devices(matching: text, topics: topics)
+        let meant = found.filter { device in
+            device.statusReason != StoredDevice.removedReason
+                && DeviceKey.allCases.contains { $0.names(device.record, text) && $0 == key ?? $0 }
+        }
+        return (meant, found.count < TokenEnd.devicesMax)
+    }
+
     /// Deletes devices that are gone since before `goneBefore`, or not seen since `notSeenSince`. With `isDryRun`, only
     /// counts them.
     package func prune(
@@ -96,6 +135,19 @@ package struct ManageDevices: Sendable {
     ) async throws -> PruneCounts {
         try await store.pruneDevices(
             goneBefore: goneBefore, notSeenSince: notSeenSince, topic: topic, dryRun: isDryRun, now: now, by: actor)
+    }
+}
+
+/// What names a device in full.
+package enum DeviceKey: CaseIterable, Sendable {
+    case installation, user, token
+
+    func names(_ record: DeviceRecord, _ text: String) -> Bool {
+        switch self {
+        case .installation: record.installationID == text
+        case .user: record.userID == text
+        case .token: record.token.hex == text.lowercased()
+        }
     }
 }
 

@@ -8,9 +8,10 @@ import Store
 
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "devices", abstract: "Import, export, look up and prune devices.",
+        commandName: "devices", abstract: "Import, export, look up, prune and remove devices.",
         subcommands: [
             DevicesImportCommand.self, DevicesExportCommand.self, DevicesShowCommand.self, DevicesPruneCommand.self,
+            DevicesRemoveCommand.self,
         ])
 }
 
@@ -157,6 +158,53 @@ struct DevicesPruneCommand: AsyncParsableCommand {
 
     private func show(_ counts: PruneCounts, deleted: Bool, _ text: String) throws {
         Console.print(json ? try ResultJSON.text(PruneResult(counts, deleted: deleted)) : text)
+    }
+}
+
+struct DevicesRemoveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Delete the devices of a person, with their reports.",
+        discussion: """
+            The devices are shown first and deleted after a confirmation, or with --yes. A device whose pushes still \
+            count for a silent budget or a frequency cap keeps a row with its token and its installation id alone, so \
+            that registering it again does not reset them. The daemon deletes that row in a night, at most 31 days later.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "An installation id, the id of a user for all devices of this user, or a whole token.")
+    var text: String
+    @Option(help: "Only devices of this topic.") var topic: String?
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.") var yes = false
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session()
+        let devices = session.useCases.devices
+        let sees = { (topic: String) in self.topic == nil || topic == self.topic }
+        let removed = try await devices.remove(
+            named: text, by: session.actor, now: session.now, sees: sees, confirm: confirm)
+        Console.print(json ? try ResultJSON.text(removed) : Self.text(removed))
+    }
+
+    private func confirm(_ found: [StoredDevice]) throws {
+        if yes { return }
+        for device in found {
+            Console.note(
+                "\(device.record.installationID ?? device.record.token.redacted)  \(device.record.topic)  "
+                    + "\(device.record.environment.rawValue)  \(device.status.rawValue)")
+        }
+        guard Console.isInteractive else {
+            throw Failure(.refused, "this would delete these devices; nothing was deleted; give --yes to delete")
+        }
+        guard Console.confirms("Delete these devices?") else { throw Failure(.refused, "nothing was deleted") }
+    }
+
+    private static func text(_ removed: [DeviceRemovalResult]) -> String {
+        let kept = removed.count { !$0.deleted }
+        let text = "removed \(removed.count.counted("device"))"
+        guard kept > 0 else { return text }
+        let rows = kept == 1 ? "1 of them keeps a row" : "\(kept.grouped) of them keep rows"
+        return "\(text); \(rows) without personal data until their pushes no longer count"
     }
 }
 

@@ -10,11 +10,12 @@ struct DeviceOperations: Sendable {
         "topic", "The topic of its app, `com.example.app`, with a suffix if the token's push type has one.")
     private static let installation = Operation.Parameter.path(
         "installation", "The installation's id, as the app created it.")
+    private static let user = Operation.Parameter.path("user", "The user's id, as devices were registered with it.")
     private static let device = Operation.Parameter.path("device", "The number of a device.", .integer)
     private static let answerModes = ["all", "rejected"]
     private static let secrets = ["new"]
 
-    var all: [Operation] { [register, registerMany, remove, find, counts, explain] }
+    var all: [Operation] { [register, registerMany, remove, removeUser, find, counts, explain] }
 
     private var register: Operation {
         Operation(
@@ -67,6 +68,16 @@ struct DeviceOperations: Sendable {
             permission: .register, parameters: [Self.topic, Self.installation],
             answers: [.init(.ok, "What was removed.", .json(DeviceRemovalResult.self))],
             problems: [.notFound, .serviceUnavailable], handle: remove)
+    }
+
+    private var removeUser: Operation {
+        Operation(
+            method: .delete, path: "/users/{user}/devices", id: "removeDevicesOfUser", subject: "Devices",
+            about:
+                "Removes all devices of a user, as `removeDevice` does. The token sees the devices of its own topics only.",
+            permission: .register, parameters: [Self.user],
+            answers: [.init(.ok, "What was removed.", .json(ListPage<DeviceRemovalResult>.self))],
+            problems: [.notFound, .serviceUnavailable], handle: removeUser)
     }
 
     private var counts: Operation {
@@ -126,6 +137,12 @@ struct DeviceOperations: Sendable {
         return try .json(
             try await cases.devices.remove(
                 installation: installation, topic: topic, by: request.caller.actor, now: cases.now))
+    }
+
+    @Sendable private func removeUser(_ request: APIRequest) async throws -> Response {
+        let removed = try await cases.devices.remove(
+            named: request.path("user"), as: .user, by: request.caller.actor, now: cases.now, sees: request.caller.sees)
+        return try .json(ListPage(items: removed))
     }
 
     @Sendable private func counts(_ request: APIRequest) async throws -> Response {
