@@ -113,7 +113,8 @@ let package = Package(
             name: "Senders", dependencies: ["Store", "APNs", "Model", "Platform", logging], swiftSettings: strict),
         // What a push holds: its payload, from templates, its headers and its id.
         .target(name: "Rendering", dependencies: ["Model", "Platform"], swiftSettings: strict),
-        .target(name: "CampaignFiles", dependencies: ["OutputFiles", "Model", yams], swiftSettings: strict),
+        .target(
+            name: "CampaignFiles", dependencies: ["OutputFiles", "Model", "Platform", yams], swiftSettings: strict),
         .target(name: "Store", dependencies: ["Model", "Platform"], swiftSettings: strict),
         .target(name: "RelationalStore", dependencies: ["Store", "Model"], swiftSettings: strict),
         .target(

@@ -29,6 +29,13 @@ struct `The authors of a plan` {
         try write("templates/other.yaml", "template: other\n")
     }
 
+    /// The hashes of files as they are now, by path.
+    private func hashes(_ files: String...) throws -> [String: String] {
+        try files.map { scene.folder.file($0) }.reduce(into: [:]) { hashes, path in
+            hashes[FileHash.absolute(path)] = try FileHash.hash(of: path)
+        }
+    }
+
     private func write(_ file: String, _ text: String) throws { try scene.folder.write(text, to: file) }
 
     private func git(
@@ -59,8 +66,7 @@ struct `The authors of a plan` {
 
     /// The campaign as its files are now, carried to its end.
     private func send(_ occurrence: String = "one", isSigned: Bool = true) async throws {
-        let files = try FileHash.hashes(
-            of: ["campaigns/usual.yaml", "templates/hello.yaml"].map { scene.folder.file($0) })
+        let files = try hashes("campaigns/usual.yaml", "templates/hello.yaml")
         let run = try await make(occurrence, files, isSigned: isSigned)
         _ = try await scene.store.claim(run.id, by: "a", now: scene.clock.now)
         _ = try await scene.store.freeze(run.id, by: "a", now: scene.clock.now) { _ in }
@@ -181,7 +187,7 @@ struct `The authors of a plan` {
     @Test func `are those of the text that is to be sent, and not of the next one`() async throws {
         try repository()
         try commit("this", by: "ben")
-        let hashes = try FileHash.hashes(of: [scene.folder.file("templates/hello.yaml")])
+        let hashes = try hashes("templates/hello.yaml")
         try commit("next week's", by: "dora")
         var rules = rules
         rules.files = ApprovalRules.Files(
@@ -274,10 +280,9 @@ struct `The authors of a plan` {
         try await send()
         try await scene.addDevices(0..<3)
         try write("templates/hello.yaml", "template: hello\n# better\n")
-        let path = scene.folder.file("templates/hello.yaml")
         let run = try await scene.store.createRun(
             definition(), occurrence: "two", now: scene.clock.now, by: "carl", notes: [],
-            files: try FileHash.hashes(of: [path])
+            files: try hashes("templates/hello.yaml")
         ).run
         _ = try await scene.store.claim(run.id, by: "a", now: scene.clock.now)
         _ = try await scene.store.freeze(run.id, by: "a", now: scene.clock.now) { _ in }

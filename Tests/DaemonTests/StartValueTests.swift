@@ -33,7 +33,7 @@ import Testing
         campaign.variables = variables
         var template = Template(name: "t")
         template.custom = [.init("about", .text(try TemplateText(parsing: "{{show}}: {{title}}")))]
-        return CampaignSource(campaign: campaign, template: template, variantTemplates: [:], warnings: [], files: [])
+        return CampaignSource(campaign: campaign, template: template, variantTemplates: [:], warnings: [], hashes: [:])
     }
 
     private func due(_ source: CampaignSource) throws -> Agenda.Due {

@@ -21,7 +21,7 @@ struct StartValueTests {
         var template = Template(name: "t")
         template.custom = [.init("about", .text(try TemplateText(parsing: "{{show}}: {{title}}")))]
         let source = CampaignSource(
-            campaign: campaign, template: template, variantTemplates: [:], warnings: [], files: [])
+            campaign: campaign, template: template, variantTemplates: [:], warnings: [], hashes: [:])
         let key = "2026-12-01T09:00"
         let start = Timestamp(seconds: try #require(WallTime(key)).seconds)
         let giving = GiveValues(store: store)

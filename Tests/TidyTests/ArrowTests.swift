@@ -19,7 +19,7 @@ struct ArrowTests {
         "RelationalStore": ["Store", "Model"],
         "SQLiteStore": ["RelationalStore", "Store", "OutputFiles", "Model", "Platform", "CKernel"],
         "PostgresStore": ["RelationalStore", "Store", "Model", "Platform", "CKernel", "CPostgres"],
-        "CampaignFiles": ["OutputFiles", "Model"],
+        "CampaignFiles": ["OutputFiles", "Model", "Platform"],
         "APNs": ["HTTP2", "Platform", "CCurl", "CKernel", "COpenSSL"],
         "APNsSimulator": ["HTTP2", "Platform", "COpenSSL"],
         "HTTP2": ["Platform", "CKernel", "CNGHTTP2", "COpenSSL"],

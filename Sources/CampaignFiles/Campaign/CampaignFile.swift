@@ -1,9 +1,12 @@
 package import Model
+import Platform
 
 /// A campaign with the locations of its keys, for checks that need more than the one file.
 package struct LocatedCampaign: Sendable {
     package var path: String
     @Shared package var campaign: Campaign
+    /// The SHA-256 in hex of the text that the campaign was read from.
+    package let hash: String
     /// The location of each key. Variables are `variables.title`, variants are `variants.a`.
     package var locations: [String: SourceLocation]
     /// Keys that should have a value and have no readable one. Checks that depend on them are skipped.
@@ -80,6 +83,7 @@ package enum CampaignFile {
     }
 
     private static func draft(text: String, path: String) -> Draft {
+        let hash = Digest.sha256Hex(Array(text.utf8))
         let text = FileText.withoutMark(text)
         let collector = DiagnosticCollector(path: path, text: text)
         let reader = FileText.root(of: text, into: collector, advice: "write campaign: and a name")
@@ -88,7 +92,7 @@ package enum CampaignFile {
         let withoutFeedback = DiagnosticCollector(path: path)
         let (campaign, unread) = build(reader, withoutFeedback)
         let source = LocatedCampaign(
-            path: path, campaign: campaign, locations: locations(reader), unread: unread,
+            path: path, campaign: campaign, hash: hash, locations: locations(reader), unread: unread,
             withoutFeedback: withoutFeedback.diagnostics, isRight: !collector.hasErrors)
         return Draft(source: source, diagnostics: collector.diagnostics)
     }

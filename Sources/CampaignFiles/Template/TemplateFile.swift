@@ -1,9 +1,12 @@
 package import Model
+import Platform
 
 /// A template with the locations of its keys and placeholders, for checks that need more than the one file.
 package struct TemplateSource: Sendable {
     package var path: String
     package var template: Template
+    /// The SHA-256 in hex of the text that the template was read from.
+    package let hash: String
     /// The location of each key of the file.
     package var locations: [String: SourceLocation]
     /// The uses of variables, in the order of the file.
@@ -53,6 +56,7 @@ package enum TemplateFile {
     }
 
     private static func draft(text: String, path: String) -> (TemplateSource?, [Diagnostic]) {
+        let hash = Digest.sha256Hex(Array(text.utf8))
         let text = FileText.withoutMark(text)
         let collector = DiagnosticCollector(path: path, text: text)
         guard let root = FileText.root(of: text, into: collector, advice: "write template: and a name"),
@@ -63,8 +67,8 @@ package enum TemplateFile {
             ($0.location.line, $0.location.column) < ($1.location.line, $1.location.column)
         }
         let source = TemplateSource(
-            path: path, template: template, locations: locations(reader), variableUses: uses, unread: unread,
-            isRight: !collector.hasErrors)
+            path: path, template: template, hash: hash, locations: locations(reader), variableUses: uses,
+            unread: unread, isRight: !collector.hasErrors)
         return (source, collector.diagnostics)
     }
 

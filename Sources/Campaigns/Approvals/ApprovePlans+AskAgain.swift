@@ -52,8 +52,7 @@ extension ApprovePlans {
         let given = try source.definition(with: rejected.definition.variables, plannedAt: now)
         let scheduled = rejected.occurrence.isEmpty ? nil : ScheduledOccurrence(given, named: rejected.occurrence)
         let definition = scheduled?.definition ?? given
-        let hashes = try source.hashes
-        guard try await digest(definition, rejected.occurrence, hashes).text == rejected.digest else {
+        guard try await digest(definition, rejected.occurrence, source.hashes).text == rejected.digest else {
             throw Failure(
                 .refused,
                 "the campaign \(rejected.campaign), a template or a segment has changed since the plan was rejected; "
@@ -61,7 +60,7 @@ extension ApprovePlans {
         }
         let asked = try await ask(
             definition, occurrence: rejected.occurrence, reach: try await reach(of: definition, now: now),
-            note: rejected.note, by: actor, now: now, files: hashes)
+            note: rejected.note, by: actor, now: now, files: source.hashes)
         guard let asked else {
             throw Failure(
                 .refused, "a run of \(rejected.campaign) no longer needs signatures; plan the run again, and start it")

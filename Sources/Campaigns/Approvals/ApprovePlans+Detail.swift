@@ -37,12 +37,12 @@ extension ApprovePlans {
         let isOpen = request.state == .open
         // What the segments hold and who is reached now says nothing about a plan that is over.
         let previous = isOpen || definition.correction != nil ? try await previous(definition) : nil
+        let correction =
+            isOpen ? rules?.correctionPath(definition).flatMap { TemplateFile.load(path: $0).0 } : nil
         let result = ApprovalDetailResult(
-            try await compared(result(record, now: now), request), definition,
+            try await compared(result(record, now: now), request, correction: correction), definition,
             segments: isOpen ? try await store.segmentContents(of: definition.campaign) : SegmentContents(),
-            correction: isOpen
-                ? rules?.correctionPath(definition).flatMap { TemplateFile.load(path: $0).0?.template } : nil,
-            previous: previous,
+            correction: correction?.template, previous: previous,
             findings: isOpen ? try await findings(request, previous, now: now) : Findings())
         let people = try await people()
         let person = people.person(actor.identity)

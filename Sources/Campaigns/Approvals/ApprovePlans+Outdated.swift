@@ -37,14 +37,9 @@ extension ApprovePlans {
                 }
                 guard let check = read else { return .broken }
                 guard check.loaded?.campaign?.name == name || own.contains(path) else { continue }
-                guard check.isRight, let campaign = check.loaded?.campaign, let template = check.loaded?.template else {
-                    return .broken
-                }
-                guard campaign.name == name else { continue }
-                return .source(
-                    CampaignSource(
-                        campaign: campaign, template: template,
-                        variantTemplates: check.loaded?.variantTemplates ?? [:], warnings: [], files: [path]))
+                guard let source = CampaignSource(check) else { return .broken }
+                guard source.campaign.name == name else { continue }
+                return .source(source)
             }
             return .missing
         }
@@ -53,19 +48,25 @@ extension ApprovePlans {
     /// Returns the result, marked if the files, a segment or the correction has changed since the request. A decided
     /// request is not compared.
     ///
-    /// - Parameter read: the campaigns that are already read; `nil` reads the request's own.
+    /// - Parameters:
+    ///   - read: the campaigns that are already read; `nil` reads the request's own.
+    ///   - correction: the prepared correction, if it is already read.
     func compared(
-        _ result: ApprovalResult, _ request: ApprovalRequest, _ read: ReadCampaigns? = nil
+        _ result: ApprovalResult, _ request: ApprovalRequest, _ read: ReadCampaigns? = nil,
+        correction: TemplateSource? = nil
     ) async throws -> ApprovalResult {
         guard request.state == .open, let files = rules?.files else { return result }
         var result = result
-        if try await isOutdated(request, read ?? ReadCampaigns(files)) { result.isOutdated = true }
+        if try await isOutdated(request, read ?? ReadCampaigns(files), correction) { result.isOutdated = true }
         return result
     }
 
-    private func isOutdated(_ request: ApprovalRequest, _ read: ReadCampaigns) async throws -> Bool {
+    private func isOutdated(
+        _ request: ApprovalRequest, _ read: ReadCampaigns, _ correction: TemplateSource?
+    ) async throws -> Bool {
         let definition = request.definition
-        if try await digest(definition, request.occurrence, [:]).text != request.digest { return true }
+        let now = try await digest(definition, request.occurrence, correction?.hashes ?? [:])
+        if now.text != request.digest { return true }
         if definition.correction != nil {
             guard definition.correction?.kind == .replace, let templates = rules?.files?.templates else { return false }
             let path = CampaignFolder(campaigns: "", templates: templates).templatePath(definition.template.name)

@@ -133,8 +133,7 @@ package struct KeepPlans: Sendable {
                 "the schedule does not send the values of this plan; give the start these values first, or plan it "
                     + "again")
         }
-        let hashes = try source.hashes
-        guard try await approving.digest(definition, "", hashes).text == plan.digest else {
+        guard try await approving.digest(definition, "", source.hashes).text == plan.digest else {
             throw Failure(
                 .refused,
                 "the campaign \(plan.file), a template or a segment has changed since the plan was made; plan it again, "
@@ -143,8 +142,7 @@ package struct KeepPlans: Sendable {
         let reach = try await approving.reach(of: definition, now: now)
         _ = try await approving.ask(
             definition, occurrence: plan.isScheduled ? plan.occurrence : "", reach: reach, note: note, by: actor,
-            now: now,
-            files: hashes, authors: [plan.maker])
+            now: now, files: source.hashes, authors: [plan.maker])
     }
 
     /// Returns the values that a person gave for the start that a plan shows.

@@ -175,11 +175,10 @@ package struct CampaignCatalogue {
         }
         marks[path] = mark
         var ready: ReadyCampaign?
-        if check.isRight, let campaign = check.loaded?.campaign, let template = check.loaded?.template {
+        if let source = CampaignSource(check) {
             ready = ReadyCampaign(
-                campaign: campaign, template: template, variantTemplates: check.loaded?.variantTemplates ?? [:],
-                changedAt: mark?.changedAt ?? Timestamp(milliseconds: 0),
-                files: (try? FileHash.hashes(of: marks.keys.sorted())) ?? [:])
+                campaign: source.campaign, template: source.template, variantTemplates: source.variantTemplates,
+                changedAt: mark?.changedAt ?? Timestamp(milliseconds: 0), files: source.hashes)
         }
         return Entry(
             marks: marks, ready: ready ?? before, diagnostics: check.diagnostics,

@@ -3,14 +3,16 @@ import Foundation
 package import Model
 import Platform
 
-/// A campaign file with its templates, found by name or path and free of errors.
+/// A campaign file with its templates, found by name or path and free of errors. The files are read once, so that
+/// ``hashes`` are those of the texts that ``campaign`` and the templates came from.
 package struct CampaignSource {
     @Shared package var campaign: Campaign
     @Shared package var template: Template
     package var variantTemplates: [String: Template]
     package var warnings: [Diagnostic]
-    /// The campaign's file and those of its templates, including its prepared correction.
-    package var files: [String]
+    /// The SHA-256 in hex of each file as it was read, by absolute path: the campaign's file and those of its
+    /// templates, including its prepared correction.
+    package let hashes: [String: String]
 
     /// - Parameter nameOrPath: `new-podcast`, looked up in the configured folder, or the path of a file.
     package static func load(_ nameOrPath: String, _ configuration: Configuration) throws -> CampaignSource {
@@ -27,17 +29,9 @@ package struct CampaignSource {
                 path: path, templatesFolder: configuration.templates, usualFeedback: configuration.usualFeedback,
                 drafts: drafts)
         }
-        guard let campaign = checked.loaded?.campaign, let template = checked.loaded?.template, checked.isRight else {
-            throw Failure(.invalidData, checked.diagnostics)
-        }
-        return CampaignSource(
-            campaign: campaign, template: template, variantTemplates: checked.loaded?.variantTemplates ?? [:],
-            warnings: checked.diagnostics
-                + (checked.loaded?.source.map { CapClassRules.check($0, configuration) } ?? []),
-            files: [path]
-                + campaign.templatesNamed.sorted().map {
-                    CampaignFolder(campaigns: "", templates: configuration.templates).templatePath($0)
-                })
+        guard var source = CampaignSource(checked) else { throw Failure(.invalidData, checked.diagnostics) }
+        source.warnings += checked.loaded?.source.map { CapClassRules.check($0, configuration) } ?? []
+        return source
     }
 
     /// Returns whether the text is a file's path, not a campaign's name.
@@ -115,6 +109,15 @@ package enum YAMLFolder {
 }
 
 extension CampaignSource {
+    /// Returns `nil` if one of the files has errors.
+    init?(_ check: CampaignCheck) {
+        guard check.isRight, let loaded = check.loaded, let campaign = loaded.campaign, let template = loaded.template
+        else { return nil }
+        self.init(
+            campaign: campaign, template: template, variantTemplates: loaded.variantTemplates,
+            warnings: check.diagnostics, hashes: loaded.hashes)
+    }
+
     /// Returns the definition with the variables' defaults.
     package func definition(plannedAt: Timestamp) -> RunDefinition {
         RunDefinition(
@@ -129,9 +132,6 @@ extension CampaignSource {
         definition.variables = try RunVariables.merged(campaign, with: variables)
         return definition
     }
-
-    /// The SHA-256 of the files, by path, for the audit log.
-    package var hashes: [String: String] { get throws { try FileHash.hashes(of: files) } }
 
     /// Returns the campaigns of the configured folder that a feed starts, and the paths of files that have errors.
     package static func withFeeds(in configuration: Configuration) -> (sources: [CampaignSource], broken: [String]) {
@@ -170,20 +170,27 @@ package enum SecretFile {
     }
 }
 
-/// SHA-256 of files, in hex, as `sha256sum` prints it.
+/// SHA-256 of files, in hex, as `sha256sum` prints it. The hash of a file whose content is also used comes from the
+/// same read, see ``CampaignSource/hashes``.
 package enum FileHash {
     package static func hash(of path: String) throws -> String {
         Digest.sha256Hex([UInt8](try RegularFile.read(path)))
     }
 
-    /// Returns the hashes by absolute path.
-    package static func hashes(of paths: [String]) throws -> [String: String] {
-        var hashes: [String: String] = [:]
-        for path in paths { hashes[absolute(path)] = try hash(of: path) }
-        return hashes
-    }
-
     package static func absolute(_ path: String) -> String { URL(fileURLWithPath: path).standardizedFileURL.path }
+}
+
+extension LoadedCampaign {
+    /// The SHA-256 in hex of the campaign's file and of its readable templates, as they were read, by absolute path.
+    var hashes: [String: String] {
+        let own = source.map { [FileHash.absolute($0.path): $0.hash] } ?? [:]
+        return templates.reduce(into: own) { $0.merge($1.hashes) { $1 } }
+    }
+}
+
+extension TemplateSource {
+    /// The SHA-256 in hex of the file as it was read, by absolute path.
+    var hashes: [String: String] { [FileHash.absolute(path): hash] }
 }
 
 /// The values of a run's placeholders: the campaign's defaults, overridden by the values given at the start.

@@ -137,8 +137,8 @@ extension CorrectRun {
                 "no template \"\(name)\" in \(templates)" + (suggestion.map { "; did you mean \"\($0)\"?" } ?? ""))
         }
         let (source, diagnostics) = TemplateFile.load(path: path)
-        guard let template = source?.template else { throw Failure(.invalidData, diagnostics) }
-        return (template, try FileHash.hashes(of: [path]))
+        guard let source else { throw Failure(.invalidData, diagnostics) }
+        return (source.template, source.hashes)
     }
 
     /// Returns the variables of the corrected run, overridden by the given ones.

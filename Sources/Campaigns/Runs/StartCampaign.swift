@@ -190,7 +190,7 @@ extension StartCampaign {
         }
         var started = try await start(
             prepared, occurrence: order.occurrence, by: actor, now: now, plan: order.plan,
-            overriding: order.overriding, files: try source.hashes, refusesRepeats: order.refusesRepeats)
+            overriding: order.overriding, files: source.hashes, refusesRepeats: order.refusesRepeats)
         if started.isNew { started.warnings += started.run.definition.lintOfValues().map(\.description) }
         return started
     }

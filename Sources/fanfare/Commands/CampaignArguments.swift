@@ -62,7 +62,7 @@ struct CampaignArguments: ParsableArguments {
         let values = try variables.values()
         let definition = try source.definition(with: values, plannedAt: plannedAt)
         for finding in definition.lintOfValues() { Console.note("warning: \(finding)") }
-        return (definition, Set(values.keys), try source.hashes)
+        return (definition, Set(values.keys), source.hashes)
     }
 }
 
