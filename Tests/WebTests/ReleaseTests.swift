@@ -196,6 +196,53 @@ struct ReleaseTests {
         }
     }
 
+    @Test func `of a release, a rejection and a save at the same time one decides, and each answer is true`()
+        async throws
+    {
+        try await Self.with { scene in
+            let files = scene.webConsole.cases.files
+            let now = scene.webConsole.cases.now
+            for round in 0..<20 {
+                let before = scene.text(of: "campaigns/morning.yaml")
+                let text = Self.scheduled + "# \(round)\n"
+                let id = try #require(try await Self.save(scene, [(.campaign, "morning", text)]).first)
+                let etag = try #require(try await files.changes().first?.etag)
+                let later = ManageFiles.NewText(
+                    .campaign, "morning", text: text + "# later\n", .unchanged(etag: etag))
+                async let released = Self.isDone {
+                    _ = try await files.release(id, seen: [ChangeText(id: id, etag: etag)], by: "ben", now: now)
+                }
+                async let rejected = Self.isDone {
+                    _ = try await files.reject(id, seen: nil, reason: nil, by: "carl", now: now)
+                }
+                async let saved = Self.isDone {
+                    // Without a waiting change the same condition holds for the file that was released.
+                    let known = try await files.changes().map(\.id)
+                    guard known == [id] else { throw CancellationError() }
+                    _ = try await files.write([later], mayStart: false, by: Self.edna, now: now)
+                }
+                let isReleased = await released
+                let isRejected = await rejected
+                _ = await saved
+                #expect(!(isReleased && isRejected), "round \(round)")
+                #expect(scene.text(of: "campaigns/morning.yaml") == (isReleased ? text : before), "round \(round)")
+                for change in try await files.changes() {
+                    _ = try await files.reject(change.id, seen: nil, reason: nil, by: "carl", now: now)
+                }
+            }
+        }
+    }
+
+    /// Returns whether the work succeeded.
+    private static func isDone(_ work: @Sendable () async throws -> Void) async -> Bool {
+        do {
+            try await work()
+            return true
+        } catch {
+            return false
+        }
+    }
+
     @Test func `a release that a crash interrupted is shown, and released again`() async throws {
         try await Self.with { scene in
             try await Self.save(

@@ -171,10 +171,17 @@ extension ManageFiles {
             }
         }
         let files = open.map { AtomicFile.Replacement(path: $0.path, text: $0.text.text, expected: $0.change.expected) }
-        if let other = try AtomicFile.write(Self.templatesFirst(files, open.map(\.text.kind)), in: folders) {
-            throw Self.outdated(open.first { $0.path == other.path }?.change ?? asked, other.path)
+        let inOrder = Self.templatesFirst(files, open.map(\.text.kind))
+        let writers = Dictionary(open.map { ($0.path, $0.change) }) { $1 }
+        try await end(changes, .changeReleased, by: actor, now: now) { [folders] in
+            // A repeated call finds the texts that the first one has written.
+            let left = try inOrder.filter {
+                try AtomicFile.entry(at: $0.path) != .file(hash: Digest.sha256Hex(Array($0.text.utf8)))
+            }
+            if let other = try AtomicFile.write(left, in: folders) {
+                throw Self.outdated(writers[other.path] ?? asked, other.path)
+            }
         }
-        for change in changes { try await end(change, .changeReleased, by: actor, detail: change.summary, now: now) }
         return result
     }
 
@@ -225,11 +232,8 @@ extension ManageFiles {
         let staying = Set(all.map(\.id)).subtracting(others.map(\.id))
         try Self.requireSeen(change, others, seen?.filter { !staying.contains($0.id) })
         let result = try ChangeResult(change, with: others, self)
-        try requireUnwritten([change] + others)
-        let summary = reason.map { ": \($0)" } ?? ""
-        for change in [change] + others {
-            try await end(change, .changeRejected, by: actor, detail: change.summary + summary, now: now)
-        }
+        let changes = [change] + others
+        try await end(changes, .changeRejected, reason: reason, by: actor, now: now) { try requireUnwritten(changes) }
         return result
     }
 
@@ -274,17 +278,21 @@ extension ManageFiles {
         }
     }
 
+    /// Ends changes, all or none, and records each end. Throws if one of them no longer waits.
+    ///
+    /// - Parameter act: writes or checks the files while no other release, rejection or save can end the changes.
     private func end(
-        _ change: PendingChange, _ kind: EventKind, by actor: Actor, detail: String, now: Timestamp
+        _ changes: [PendingChange], _ kind: EventKind, reason: String? = nil, by actor: Actor, now: Timestamp,
+        _ act: @escaping @Sendable () throws -> Void
     ) async throws {
-        let detail = "\(detail), by \(change.author.name)"
-        let path = FileHash.absolute(try pathOrNew(self.kind(of: change), change.name))
-        guard
-            try await store.endChange(
-                change.id, kind, by: actor, detail: detail, files: [path: change.hash], now: now)
-        else {
-            throw Self.none(change.id)
+        let why = reason.map { ": \($0)" } ?? ""
+        let ends = try changes.map { change in
+            ChangeToEnd(
+                change.id, detail: "\(change.summary)\(why), by \(change.author.name)",
+                files: [FileHash.absolute(try pathOrNew(self.kind(of: change), change.name)): change.hash])
         }
+        let gone = try await store.endChanges(ends, kind, by: actor, now: now, act)
+        if let gone { throw Self.none(gone) }
     }
 
     func pending(_ id: Int64) async throws -> PendingChange {

@@ -59,13 +59,20 @@ extension RelationalStore {
         }
     }
 
-    package func endChange(
-        _ id: Int64, _ kind: EventKind, by actor: Actor, detail: String, files: [String: String], now: Timestamp
-    ) async throws -> Bool {
+    package func endChanges(
+        _ changes: [ChangeToEnd], _ kind: EventKind, by actor: Actor, now: Timestamp,
+        _ act: @escaping @Sendable () throws -> Void
+    ) async throws -> Int64? {
         try await transaction(.durable) { db in
-            guard try db.execute("DELETE FROM pending_change WHERE id = $1", id) > 0 else { return false }
-            try db.record(kind, run: nil, by: actor, detail, files: files, now: now)
-            return true
+            try db.lock(table: "pending_change")
+            let waiting = Set(try db.all("SELECT id FROM pending_change") { try $0.int64(0) })
+            if let gone = changes.first(where: { !waiting.contains($0.id) }) { return gone.id }
+            try act()
+            for change in changes {
+                try db.execute("DELETE FROM pending_change WHERE id = $1", change.id)
+                try db.record(kind, run: nil, by: actor, change.detail, files: change.files, now: now)
+            }
+            return nil
         }
     }
 

@@ -15,12 +15,30 @@ package protocol ChangeLog: Sendable {
     /// Returns `nil` if there is no such change.
     func pendingChange(_ id: Int64) async throws -> PendingChange?
 
-    /// Removes a change, with an event. Returns `false`, and records nothing, if it is gone already.
+    /// Removes changes, each with an event: all or none. Returns the id of a change that is gone already, because it
+    /// was ended or replaced. The others then stay, and `act` is not called.
     ///
-    /// - Parameter files: the SHA-256 in hex of the change's text, by the path of its file.
-    func endChange(
-        _ id: Int64, _ kind: EventKind, by actor: Actor, detail: String, files: [String: String], now: Timestamp
-    ) async throws -> Bool
+    /// - Parameter act: writes or checks the files of the changes, before the removal is committed. Meanwhile no other
+    ///   call can end or replace a change. If it throws, all changes stay. It may be called again if the connection to
+    ///   the store breaks.
+    func endChanges(
+        _ changes: [ChangeToEnd], _ kind: EventKind, by actor: Actor, now: Timestamp,
+        _ act: @escaping @Sendable () throws -> Void
+    ) async throws -> Int64?
+}
+
+/// A change that is released or rejected.
+package struct ChangeToEnd: Sendable {
+    package var id: Int64
+    package var detail: String
+    /// The SHA-256 in hex of the change's text, by the path of its file, for the event.
+    package var files: [String: String]
+
+    package init(_ id: Int64, detail: String, files: [String: String] = [:]) {
+        self.id = id
+        self.detail = detail
+        self.files = files
+    }
 }
 
 /// A text of a save that waits for release.

@@ -62,17 +62,50 @@ extension AccessLogContract {
         }
         Promise("a change ends once, and its number is not used again") { store in
             let first = try held(try await hold(change(), store, most: 2))
-            #expect(
-                try await store.endChange(
-                    first.id, .changeReleased, by: "ben", detail: "y", files: ["/a": "h"], now: noon))
-            let isAgain = try await store.endChange(
-                first.id, .changeRejected, by: "ben", detail: "z", files: [:], now: noon)
-            #expect(!isAgain)
+            let end = ChangeToEnd(first.id, detail: "y", files: ["/a": "h"])
+            #expect(try await store.endChanges([end], .changeReleased, by: "ben", now: noon) {} == nil)
+            let gone = try await store.endChanges([end], .changeRejected, by: "ben", now: noon) {
+                Issue.record("the change is gone")
+            }
+            #expect(gone == first.id)
             let events = try await store.events(run: nil, since: nil, limit: 9)
             #expect(events.map(\.kind).suffix(2) == ["change_held", "change_released"])
             #expect(events.last?.files == ["/a": "h"] && events.map(\.id) == events.map(\.id).sorted())
             let second = try held(try await hold(change(), store, most: 2))
             #expect(second.id > first.id)
+        }
+        Promise("changes end together or not at all, and only if their files could be written") { store in
+            let first = try held(try await hold(change("a"), store))
+            let second = try held(try await hold(change("b"), store))
+            let ends = [second, first].map { ChangeToEnd($0.id, detail: "campaign \($0.name)") }
+            let events = try await store.events(run: nil, since: nil, limit: 9).count
+            let missing = ChangeToEnd(second.id + 1, detail: "campaign c")
+            let gone = try await store.endChanges(ends + [missing], .changeReleased, by: "ben", now: noon) {
+                Issue.record("a change is gone")
+            }
+            #expect(gone == second.id + 1)
+            await #expect(throws: CancellationError.self) {
+                try await store.endChanges(ends, .changeReleased, by: "ben", now: noon) { throw CancellationError() }
+            }
+            #expect(try await store.pendingChanges().map(\.id) == [first.id, second.id])
+            #expect(try await store.events(run: nil, since: nil, limit: 9).count == events)
+            #expect(try await store.endChanges(ends, .changeRejected, by: "ben", now: noon) {} == nil)
+            #expect(try await store.pendingChanges().isEmpty)
+            let ended = try await store.events(run: nil, since: nil, limit: 9).suffix(2)
+            #expect(ended.map(\.detail) == ["campaign b", "campaign a"])
+            #expect(ended.allSatisfy { $0.kind == "change_rejected" })
+        }
+        Promise("a change that is being ended is not replaced before its files are written") { store in
+            let first = try held(try await hold(change(), store))
+            // A save that comes between waits, and then finds the change gone.
+            async let saved = hold(change(text: "later"), store, insteadOf: first.id)
+            let ends = [ChangeToEnd(first.id, detail: "y")]
+            let gone = try await store.endChanges(ends, .changeReleased, by: "ben", now: noon) {}
+            switch try await saved {
+            case .held(let later): #expect(gone == first.id && later.count == 1)
+            case .changedMeanwhile(let index): #expect(gone == nil && index == 0)
+            case .tooMany: Issue.record("there is room")
+            }
         }
         Promise("the texts of one save wait together or not at all") { store in
             func texts(_ names: [String], known: [Int64?] = []) -> [TextToHold] {
