@@ -209,4 +209,16 @@ extension ApprovalPagesTests {
             #expect(isRejected || signed.text.contains("cannot approve it; another person must"))
         }
     }
+
+    @Test func `a second person's note is refused, and does not stand under the name of the first`() async throws {
+        try await withScene { scene in
+            let plan = try await scene.planned(["v.title": "The Reef"])
+            #expect(try await scene.page("\(plan.address)/ask", as: .sender, form: ["note": "before 9"]).status == 303)
+            let other = try await scene.page("\(plan.address)/ask", as: .author, form: ["note": "carl says yes"])
+            #expect(other.status == 409 && other.text.contains("would stand under that name"), "\(other.text)")
+            #expect(try await scene.page("\(plan.address)/ask", as: .author, form: [:]).status == 303)
+            let asked = try await scene.api("GET", "/approvals", as: .viewer).result(ListPage<ApprovalResult>.self)
+            #expect(asked.items.map(\.note) == ["before 9"])
+        }
+    }
 }

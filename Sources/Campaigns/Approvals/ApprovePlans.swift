@@ -108,12 +108,18 @@ package struct ApprovePlans: Sendable {
         return Set(others.flatMap(\.signatures).filter { !$0.isRejection }.map(\.name)).sorted()
     }
 
-    /// Records the approval request of a plan, and lapses the requests that are no longer needed.
+    /// Records the approval request of a plan, and lapses the requests that are no longer needed. Throws if the note
+    /// was not recorded, because another person has requested approval of the plan already.
     func record(
         _ demand: ApprovalDemand, isAnew: Bool, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalRecord {
         try await lapse(now: now)
-        return try await store.requestApproval(demand.request, isAnew: isAnew, by: actor)
+        let record = try await store.requestApproval(demand.request, isAnew: isAnew, by: actor)
+        guard let note = demand.request.note, record.request.note != note else { return record }
+        throw Failure(
+            .refused,
+            "\(demand.people.person(record.request.askedBy)) has already requested approval of \(record.request.summary), "
+                + "and a note there would stand under that name; request approval without a note")
     }
 
     /// Lapses requests for runs that a person starts once their signatures could no longer count, and requests for

@@ -194,7 +194,8 @@ extension ApprovalRequest {
         plan = other.plan
         reach = other.reach
         needs = other.needs
-        note = other.note ?? note
+        // A note stands under the name of the person who asked, so no other person changes it.
+        if other.askedBy == askedBy { note = other.note ?? note }
         // A repeated request does not make the requester an author.
         authors = Set(authors + other.authors.filter { $0 != other.askedBy }).sorted()
     }

@@ -234,6 +234,17 @@ extension AccessLogContract {
             let kinds = try await store.events(run: nil, since: nil, limit: 9).map(\.kind)
             #expect(kinds.suffix(2) == ["approval_withdrawn", "approval_requested"])
         }
+        Promise("the note of a request is that of the account which asked, whatever others ask") { store in
+            var asked = try request()
+            asked.note = "before 9, please"
+            _ = try await store.requestApproval(asked, isAnew: true, by: "carl")
+            var other = try request(askedBy: "os:dora")
+            other.note = "carl says it is urgent"
+            let again = try await store.requestApproval(other, isAnew: true, by: "dora")
+            #expect(again.request.askedBy == "os:carl" && again.request.note == "before 9, please")
+            asked.note = "before 10"
+            #expect(try await store.requestApproval(asked, isAnew: true, by: "carl").request.note == "before 10")
+        }
         Promise("a request is found again by its number, its plan and its run, with the words of those involved") {
             store in
             var first = try request()
