@@ -86,7 +86,9 @@ package struct WebConsole: Sendable {
             caller = asking
             context.becameKnown()
             try asking.require(operation.permission)
-            let known = try APIRequest(request, context, asking, operation)
+            let known = try APIRequest(request, context, asking, operation) {
+                try await authenticator.isStill(asking, request, context)
+            }
             return try await reading(for: asking, context, isChange: operation.isChange) {
                 try await TextThreads.serve(
                     operation.id, operation.permission, readsTexts: operation.readsTexts, undeclared: undeclaredTexts
@@ -111,7 +113,11 @@ package struct WebConsole: Sendable {
                 try visitor.require(permission)
                 if page.isWhole { await frame.read(cases, for: visitor) }
             }
-            let known = PageRequest(request: request, context: context, frame: frame)
+            let visitor = frame.visitor
+            let known = PageRequest(request: request, context: context, frame: frame) {
+                guard let visitor else { return true }
+                return try await authenticator.isStill(visitor, request, context)
+            }
             if page.isChange { try await known.requireField() }
             let response = try await ViewerZone.$current.withValue(frame.zone) {
                 try await reading(for: known.visitor, context, isChange: page.isChange) {
@@ -121,7 +127,7 @@ package struct WebConsole: Sendable {
                     ) { try await page.handle(known) }
                 }
             }
-            guard let visitor = frame.visitor, LiveFeed.isStream(response) else { return response }
+            guard let visitor, LiveFeed.isStream(response) else { return response }
             return try streams.admitted(response, of: visitor.name) {
                 try await authenticator.isStill(visitor, request, context)
             }

@@ -15,12 +15,19 @@ struct APIRequest: Sendable {
     let request: Request
     let context: WebContext
     private let operation: Operation
+    private let isStill: @Sendable () async throws -> Bool
     fileprivate let query: [Substring: Substring]
 
     /// Throws if the address has a parameter that the operation does not know, or has a parameter twice.
-    init(_ request: Request, _ context: WebContext, _ caller: Caller, _ operation: Operation) throws {
+    ///
+    /// - Parameter isStill: returns whether the caller has the same rights as at the start of the request.
+    init(
+        _ request: Request, _ context: WebContext, _ caller: Caller, _ operation: Operation,
+        isStill: @escaping @Sendable () async throws -> Bool
+    ) throws {
         let parameters = operation.parameters
         self.operation = operation
+        self.isStill = isStill
         self.caller = caller
         self.request = request
         self.context = context
@@ -137,12 +144,16 @@ struct APIRequest: Sendable {
     }
 
     func collected(bytesMax: Int) async throws -> ByteBuffer {
+        let body: ByteBuffer
         do {
-            return try await request.body.collect(upTo: bytesMax)
+            body = try await request.body.collect(upTo: bytesMax)
         } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
             throw Problem.tooLarge("the body is larger than \(bytesMax) bytes")
-        } catch {
-            throw error
         }
+        try await requireStill()
+        return body
     }
+
+    /// Throws unless the caller has the same rights as at the start of the request, see ``Caller/requireStill(_:)``.
+    func requireStill() async throws { try await caller.requireStill(isStill) }
 }

@@ -29,9 +29,7 @@ struct Authenticator: Sendable {
             throw Problem.unauthorized(
                 "send an access token: `Authorization: Bearer fanfare_...`; `fanfare tokens create` creates one")
         }
-        if let token = try await cases.access.authenticate(secret, now: cases.now) {
-            return Caller(name: token.name, role: token.role, topic: token.topic, proof: .token)
-        }
+        if let caller = try await holder(of: secret) { return caller }
         if let installation = try await cases.installationSecrets.installation(presenting: secret) {
             return Caller(
                 name: "device \(installation.device)", role: .registrar, topic: installation.topic,
@@ -40,15 +38,27 @@ struct Authenticator: Sendable {
         throw try await unknownToken(context)
     }
 
+    /// Returns the caller with an access token of this secret; `nil` if there is none.
+    private func holder(of secret: String) async throws -> Caller? {
+        try await cases.access.authenticate(secret, now: cases.now).map {
+            Caller(name: $0.name, role: $0.role, topic: $0.topic, proof: .token)
+        }
+    }
+
     /// Returns the visitor of the pages, or `nil` if no person is signed in.
     func person(_ request: Request, _ context: WebContext) async throws -> Caller? {
         try await person(request, context, isUse: true)
     }
 
     /// Returns whether the caller of a long request has the same rights as at its start. A session that was ended or
-    /// has expired gives no rights. An open page does not extend its session.
+    /// has expired gives no rights, and neither does a token. An open page does not extend its session. An installation
+    /// reports only about itself, so its secret is not looked up again.
     func isStill(_ caller: Caller, _ request: Request, _ context: WebContext) async throws -> Bool {
-        try await person(request, context, isUse: false) == caller
+        switch caller.proof {
+        case .installation: true
+        case .token: try await holder(of: Self.bearer(request) ?? "") == caller
+        case .session, .proxy: try await person(request, context, isUse: false) == caller
+        }
     }
 
     private func person(_ request: Request, _ context: WebContext, isUse: Bool) async throws -> Caller? {

@@ -34,6 +34,17 @@ struct Caller: Hashable, Sendable {
         return actor
     }
 
+    /// Throws unless the caller has the same rights as at the start of the request. A body may arrive for hours, so
+    /// each reader of a body asks at its end.
+    ///
+    /// - Parameter isStill: see ``Authenticator/isStill(_:_:_:)``.
+    func requireStill(_ isStill: () async throws -> Bool) async throws {
+        guard try await isStill() else {
+            throw Problem.forbidden(
+                "the access of \(name) was changed or revoked while the request was being sent; send it again")
+        }
+    }
+
     func require(_ permission: AccessRole.Permission) throws {
         if case .installation = proof, permission != .report {
             throw Problem.forbidden("an installation's secret is only for POST /api/v1/events; use an access token")

@@ -62,6 +62,8 @@ struct PageRequest: Sendable {
     let request: Request
     let context: WebContext
     let frame: PageFrame
+    /// Returns whether the visitor has the same rights as at the start of the request.
+    var isStill: @Sendable () async throws -> Bool = { true }
     private let reading = FormReading()
 
     /// The visitor. `nil` if no person is signed in, which only pages without a permission allow.
@@ -100,10 +102,14 @@ struct PageRequest: Sendable {
         } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
             throw Problem.tooLarge("the form is larger than \(Self.formBytesMax) bytes")
         }
+        try await requireStill()
         let fields = Dictionary(Self.pairs(String(buffer: buffer)).map { ($0.name, $0.value) }) { _, last in last }
         reading.fields = fields
         return fields
     }
+
+    /// Throws unless the visitor has the same rights as at the start of the request, see ``Caller/requireStill(_:)``.
+    func requireStill() async throws { try await visitor?.requireStill(isStill) }
 
     /// Throws for a form without any value. Every form of the pages has a required field, or its button has a name, so
     /// only another program sends such a form. A form with a file is checked when the file is read.

@@ -209,6 +209,7 @@ extension PageRequest {
             case .formTooLarge, .malformed: throw malformed
             }
         }
+        try await requireStill()
         return body.form
     }
 }

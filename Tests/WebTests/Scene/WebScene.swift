@@ -112,11 +112,14 @@ struct WebScene: Sendable {
 
     /// Returns once an event of the kind is on record.
     func audited(_ kind: String) async throws {
+        try await written { try await store.events(run: nil, since: nil, limit: 100).contains { $0.kind == kind } }
+    }
+
+    /// Returns once the store says so.
+    func written(_ isSo: () async throws -> Bool) async throws {
         let changes = try FileChanges(folder: folder.path, names: ["store.sqlite-wal"])
         let deadline = ContinuousClock.now + Process.longest
-        while try await !store.events(run: nil, since: nil, limit: 100).contains(where: { $0.kind == kind }) {
-            try await OwnThread.run { try changes.wait(until: deadline) }
-        }
+        while try await !isSo() { try await OwnThread.run { try changes.wait(until: deadline) } }
     }
 
     /// Asks the API with a token of the role.

@@ -216,7 +216,7 @@ struct RegistrationStream: Sendable {
                 piece = try await inbox.nextPiece(briefly: !lines.isEmpty)
             } catch {
                 // The body broke off. The complete lines that have arrived are stored.
-                _ = await store(&lines, &counts)
+                _ = try? await store(&lines, &counts)
                 throw error
             }
             if let piece {
@@ -228,9 +228,12 @@ struct RegistrationStream: Sendable {
         }
     }
 
+    /// Stores the lines that have arrived. Throws, and stores none, if the caller has lost the rights of the request's
+    /// start: a stream may be open for days.
     private func store(
         _ lines: inout DeviceLines, _ counts: inout RegistrationCountsResult
-    ) async -> [RegistrationLineResult] {
+    ) async throws -> [RegistrationLineResult] {
+        try await request.requireStill()
         let results = await registering.register(&lines, isAllowed: request.caller.sees)
         for result in results { counts.add(result) }
         return results

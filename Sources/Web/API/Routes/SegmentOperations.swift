@@ -183,7 +183,7 @@ struct SegmentOperations: Sendable {
         let name = request.path("segment")
         try await CampaignAccess(cases, request.caller).requireChanging(segment: name)
         var members = try await cases.segments.change(name, mode: mode, topic: topic)
-        var body = CountedBody(request.request)
+        var body = CountedBody(request)
         while let piece = try await body.next() { try await members.append(piece) }
         return try .json(try await members.commit(by: request.caller.actor, now: cases.now))
     }
@@ -277,16 +277,25 @@ enum SegmentNames {
     }
 }
 
-/// Reads the pieces of a request's body. The body is complete if reading ends without an error.
+/// Reads the pieces of a request's body. If reading ends without an error, the body is complete, and its caller still
+/// has the rights of the request's start.
 struct CountedBody {
+    private let request: APIRequest
     private var pieces: RequestBody.AsyncIterator
 
-    init(_ request: Request) { pieces = request.body.makeAsyncIterator() }
+    init(_ request: APIRequest) {
+        self.request = request
+        pieces = request.request.body.makeAsyncIterator()
+    }
 
     mutating func next() async throws -> [UInt8]? {
         let piece = try await pieces.next()
         // If the task is cancelled, the iterator ends without an error.
         try Task.checkCancellation()
-        return piece.map { Array($0.readableBytesView) }
+        guard let piece else {
+            try await request.requireStill()
+            return nil
+        }
+        return Array(piece.readableBytesView)
     }
 }
