@@ -210,6 +210,26 @@ extension ApprovalPagesTests {
         }
     }
 
+    @Test func `a rejected plan is asked for again from the file that defines its campaign, whatever its name`()
+        async throws
+    {
+        try await withScene { scene in
+            let plan = try await waiting(scene)
+            let path = "/approvals/\(plan.digest)"
+            #expect(try await scene.page("\(path)/reject", as: .approver, form: ["reason": "later"]).status == 303)
+            let text = try #require(scene.text(of: "campaigns/new-podcast.yaml"))
+            try FileManager.default.removeItem(atPath: scene.folder.file("campaigns/new-podcast.yaml"))
+            try scene.folder.write(text, to: "campaigns/winter.yaml")
+            let asked = try await scene.page("\(path)/ask", as: .sender, form: [:])
+            #expect(asked.status == 303 && asked.header("location") == path, "\(asked.text)")
+            #expect(try await scene.page("\(path)/reject", as: .approver, form: ["reason": "later"]).status == 303)
+            // Another campaign in a file of the old name is another campaign.
+            let other = text.replacing("campaign: new-podcast", with: "campaign: other")
+            try scene.folder.write(other, to: "campaigns/new-podcast.yaml")
+            #expect(try await scene.page("\(path)/ask", as: .sender, form: [:]).status == 303)
+        }
+    }
+
     @Test func `a second person's note is refused, and does not stand under the name of the first`() async throws {
         try await withScene { scene in
             let plan = try await scene.planned(["v.title": "The Reef"])

@@ -48,7 +48,7 @@ extension ApprovePlans {
     package func askAgain(
         _ rejected: ApprovalRequest, in files: ManageFiles, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalResult {
-        let source = try files.source(rejected.campaign)
+        let source = try files.source(ofCampaignNamed: rejected.campaign)
         let given = try source.definition(with: rejected.definition.variables, plannedAt: now)
         let scheduled = rejected.occurrence.isEmpty ? nil : ScheduledOccurrence(given, named: rejected.occurrence)
         let definition = scheduled?.definition ?? given

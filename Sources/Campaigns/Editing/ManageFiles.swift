@@ -135,6 +135,14 @@ package struct ManageFiles: Sendable {
         try CampaignSource.load(path: path(.campaign, name), configuration, drafts: drafts)
     }
 
+    /// Returns the campaign with this name, whatever its file is called. Throws if no file defines it, or if the file
+    /// that counts has errors.
+    package func source(ofCampaignNamed name: String) throws -> CampaignSource {
+        let paths = YAMLFolder.files(in: configuration.campaigns).filter { campaign(ofPath: $0)?.name == name }
+        guard let path = SharedNames.owner(of: name, paths) else { throw missing(.campaign, name) }
+        return try CampaignSource.load(path: path, configuration)
+    }
+
     private func result(_ check: CampaignCheck, _ values: StartValues, now: Timestamp) async throws -> CampaignResult {
         let errors = check.diagnostics.count { $0.severity == .error }
         var result = CampaignResult(

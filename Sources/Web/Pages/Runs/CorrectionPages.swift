@@ -116,7 +116,7 @@ struct CorrectionPages: Sendable {
     ) throws -> Response {
         var page = page
         // A file that is gone or broken says nothing about the correction, which does not read it.
-        if let campaign = try? cases.files.source(run.campaign).campaign {
+        if let campaign = try? cases.files.source(ofCampaignNamed: run.campaign).campaign {
             page.warnings += [CorrectRun.campaignChange(since: run, campaign)].compactMap(\.self)
         }
         return try request.page(.correction, title: "Correct \(page.campaign) \(page.occurrence)", page, status: status)
