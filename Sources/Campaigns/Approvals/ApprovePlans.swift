@@ -179,7 +179,7 @@ package struct ApprovePlans: Sendable {
     ) async throws -> ApprovalResult {
         var record = try await find(plan)
         if !isRejection {
-            record = try await recounted(record, by: actor, now: now)
+            record = try await recounted(record, now: now)
             record = try await withContributors(record)
             try requireShown(shown ?? plan, record.request)
             try await requireUnchanged(record.request)
@@ -270,10 +270,9 @@ package struct ApprovePlans: Sendable {
         return try await store.reach(of: definition.campaign, budget: nil, waves: waves, now: now).total
     }
 
-    /// Returns the record. First stores its current reach, if that differs by more than the rule allows.
-    private func recounted(
-        _ record: ApprovalRecord, by actor: Actor, now: Timestamp
-    ) async throws -> ApprovalRecord {
+    /// Returns the record. First stores its current reach, if that differs by more than the rule allows. Throws if the
+    /// request was closed in the meantime.
+    private func recounted(_ record: ApprovalRecord, now: Timestamp) async throws -> ApprovalRecord {
         var request = record.request
         guard let rules, let rule = rules.rule(forReach: request.reach) else { return record }
         let before = request.reach
@@ -283,7 +282,9 @@ package struct ApprovePlans: Sendable {
         }
         request.needs = rules.rule(forReach: request.reach)?.needs ?? request.needs
         request.plan = try PlanToken(request.definition, reach: request.reach, digest: request.digest).description
-        return try await store.requestApproval(request, isAnew: false, by: actor)
+        // Its note may have changed since it was read.
+        request.note = nil
+        return try await store.recountApproval(request)
     }
 
     /// Returns whether a text names a plan rather than a run.

@@ -8,6 +8,10 @@ extension RelationalStore {
         try await transaction(.durable) { db in try ApprovalRows(db).request(request, isAnew: isAnew, by: actor) }
     }
 
+    package func recountApproval(_ request: ApprovalRequest) async throws -> ApprovalRecord {
+        try await transaction(.durable) { db in try ApprovalRows(db).recount(request) }
+    }
+
     package func approvals(in states: Set<ApprovalRequest.State>?, limit: Int) async throws -> [ApprovalRecord] {
         let names = (states ?? Set(ApprovalRequest.State.allCases)).map(\.rawValue)
         return try await snapshot(.short) { db in
@@ -214,6 +218,10 @@ package struct ApprovalRows<Session: SQLSession> {
         let event = try db.record(.approvalRequested, by: actor, made.requestSummary, now: request.askedAt)
         try Outbox.add(.approvalWanted, approval: made.id, event: event, now: request.askedAt, db)
         return ApprovalRecord(made, [])
+    }
+
+    func recount(_ request: ApprovalRequest) throws -> ApprovalRecord {
+        try recount(record(open(request.id)), as: request)
     }
 
     private func recount(_ known: ApprovalRecord, as request: ApprovalRequest) throws -> ApprovalRecord {

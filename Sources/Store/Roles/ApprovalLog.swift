@@ -10,6 +10,10 @@ package protocol ApprovalLog: Sendable {
     /// its earlier signatures and its rejection no longer count.
     func requestApproval(_ request: ApprovalRequest, isAnew: Bool, by actor: Actor) async throws -> ApprovalRecord
 
+    /// Stores a new count of an open request: its reach, its needed signatures and its plan. Throws
+    /// ``StoreError/approvalClosed(_:)`` if the request is not open.
+    func recountApproval(_ request: ApprovalRequest) async throws -> ApprovalRecord
+
     /// Returns the requests, newest first.
     ///
     /// - Parameter states: `nil` for all states.

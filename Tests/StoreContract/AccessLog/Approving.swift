@@ -234,6 +234,17 @@ extension AccessLogContract {
             let kinds = try await store.events(run: nil, since: nil, limit: 9).map(\.kind)
             #expect(kinds.suffix(2) == ["approval_withdrawn", "approval_requested"])
         }
+        Promise("a new count of a request that was closed meanwhile opens no other, and one of an open one is kept") {
+            store in
+            var asked = try await store.requestApproval(try request(), isAnew: false, by: "carl").request
+            asked.reach = 140
+            asked.plan = "p1-d1-140"
+            let counted = try await store.recountApproval(asked)
+            #expect(counted.request.reach == 140 && counted.request.plan == "p1-d1-140")
+            _ = try await store.withdrawApproval(asked.id, by: "carl", now: noon)
+            await #expect(throws: StoreError.approvalClosed(.withdrawn)) { try await store.recountApproval(asked) }
+            #expect(try await store.approvals(in: nil, limit: 9).map(\.request.state) == [.withdrawn])
+        }
         Promise("the note of a request is that of the account which asked, whatever others ask") { store in
             var asked = try request()
             asked.note = "before 9, please"
