@@ -124,6 +124,22 @@ struct ApprovalPolicyTests {
         }
     }
 
+    @Test func `the signature of a revoked token does not count, another of the person does, a rejection stays`() {
+        var signatures = Self.signatures([
+            Sign(identity: "token:anna-mac"), Sign(identity: "os:ben"), Sign(identity: "os:anna"),
+        ])
+        signatures[0].isRevoked = true
+        let policy = Self.policy(Row(testDescription: "", signs: [], faults: []))
+        #expect(policy.judged(signatures, Self.people, now: Self.at(1)).map(\.fault) == [.revoked, nil, nil])
+        guard case .approved(let counted) = policy.decision(signatures, Self.people, now: Self.at(1)) else {
+            Issue.record("two people have signed")
+            return
+        }
+        #expect(counted.map(\.signature.identity) == ["os:ben", "os:anna"])
+        signatures[0].isRejection = true
+        #expect(policy.decision(signatures, Self.people, now: Self.at(1)) == .rejected(signatures[0]))
+    }
+
     @Test func `without people each account stands for itself, and no key for anybody`() {
         let signatures = Self.signatures([
             Sign(identity: "os:eve"), Sign(identity: "proxy:Eve"), Sign(identity: "proxy:eve"),

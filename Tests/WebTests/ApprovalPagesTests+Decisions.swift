@@ -230,6 +230,30 @@ extension ApprovalPagesTests {
         }
     }
 
+    @Test func `a token that is revoked takes its signature with it, and its person signs again with another`()
+        async throws
+    {
+        let people = ["anna": ["token:approver", "token:anna-2"], "sam": ["token:sender"]]
+        try await withScene(people: people) { scene in
+            let cases = scene.webConsole.cases
+            let plan = try await waiting(scene)
+            let path = "/approvals/\(plan.digest)"
+            let signed = try await scene.api("POST", "\(path)/approve", as: .approver, body: body(plan))
+            #expect(try signed.result(ApprovalResult.self).missing == 0, "\(signed.text)")
+            let second = try await ManageAccess(store: scene.store).create(
+                name: "anna-2", role: .approver, topic: nil, expiresIn: nil, by: "test", now: cases.now)
+            let again = ["Authorization": "Bearer \(second.secret)"]
+            #expect(try await scene.api("POST", "\(path)/approve", body: body(plan), headers: again).status == 409)
+            _ = try await cases.access.revoke("approver", by: "test", now: cases.now)
+            let page = try await scene.page(path, as: .viewer).text
+            #expect(page.contains("its access token was revoked") && page.contains("0 of 1 signature"), "\(page)")
+            #expect(try await start(scene).status == 409)
+            let anew = try await scene.api("POST", "\(path)/approve", body: body(plan), headers: again)
+            #expect(try anew.result(ApprovalResult.self).missing == 0, "\(anew.text)")
+            #expect(try await start(scene).status == 202)
+        }
+    }
+
     @Test func `a second person's note is refused, and does not stand under the name of the first`() async throws {
         try await withScene { scene in
             let plan = try await scene.planned(["v.title": "The Reef"])

@@ -43,7 +43,9 @@ extension ApprovePlans {
                 "\(actor.identity) has no entry in `people`, and cannot approve "
                     + "\(record.request.summary); ask the operator to add it")
         }
-        let other = record.signatures.first { $0.identity != actor.identity && people.person($0.identity) == person }
+        let other = record.signatures.first {
+            $0.identity != actor.identity && !$0.isRevoked && people.person($0.identity) == person
+        }
         if let other {
             throw Failure(
                 .refused,

@@ -216,6 +216,13 @@ package struct ApprovalSignature: Hashable, Sendable, Codable {
     package var reason: String?
     /// The uid of an operating system account; `nil` for an account of another kind.
     package var uid: Int64?
+    /// Whether the access token that signed an open request was revoked since, or has a role that may not approve.
+    package var isRevoked = false
+
+    /// A signature that counted is stored with its run, so ``isRevoked`` is not stored.
+    private enum CodingKeys: String, CodingKey {
+        case identity, name, signedAt, seenAt, reach, isRejection, reason, uid
+    }
 
     package init(
         identity: String, name: String, signedAt: Timestamp, seenAt: Timestamp? = nil, reach: Int,

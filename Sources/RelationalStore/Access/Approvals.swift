@@ -174,14 +174,21 @@ package struct ApprovalRows<Session: SQLSession> {
                 SELECT \(Session.dialect.greatest)(at, coalesce((
                     SELECT max(expected_at) FROM clock_step WHERE shown_at IN (
                         SELECT at FROM event WHERE event.id >= event_id AND kind = $2)), at))
-                FROM (SELECT max(at) AS at FROM event WHERE event.id >= event_id) AS latest) ELSE signed_at END, uid
+                FROM (SELECT max(at) AS at FROM event WHERE event.id >= event_id) AS latest) ELSE signed_at END, uid,
+                CASE WHEN $3 THEN coalesce((
+                    SELECT revoked_at IS NOT NULL OR NOT (role \(Session.dialect.isAny(4))) FROM access_token
+                    WHERE 'token:' || access_token.name = identity ORDER BY access_token.id DESC LIMIT 1
+                ), false) ELSE false END
             FROM approval_signature WHERE approval_id = $1 ORDER BY event_id
-            """, request.id, EventKind.clockStepped.rawValue, request.state == .open
+            """, request.id, EventKind.clockStepped.rawValue, request.state == .open,
+            AccessRole.allCases.filter { $0.may(.approve) }.map(\.rawValue)
         ) { row in
-            ApprovalSignature(
+            var signature = ApprovalSignature(
                 identity: try row.text(0), name: try row.text(1), signedAt: try row.timestamp(2),
                 seenAt: try row.timestampOrNil(6), reach: Int(try row.int64(3)), isRejection: try row.bool(4),
                 reason: try row.textOrNil(5), uid: try row.int64OrNil(7))
+            signature.isRevoked = try row.bool(8)
+            return signature
         }
         return ApprovalRecord(request, signatures)
     }

@@ -12,6 +12,8 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
         case byAuthor
         /// `people` lists other accounts, but not this one.
         case unknownAccount(account: String)
+        /// The access token that signed was revoked since, or has a role that may not approve.
+        case revoked
         /// Another account of the same person has signed already.
         case samePerson(String)
         case lapsed
@@ -63,7 +65,7 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
             let person = people.person(signature.identity)
             var fault: Fault? =
                 people.knows(signature.identity) ? nil : .unknownAccount(account: signature.identity)
-            fault = fault ?? self.fault(of: signature, by: person, now: now)
+            fault = fault ?? (signature.isRevoked ? .revoked : self.fault(of: signature, by: person, now: now))
             if fault == nil, let uid = signature.uid, !countedUIDs.insert(uid).inserted { fault = .samePerson(person) }
             if fault == nil, !counted.insert(person).inserted { fault = .samePerson(person) }
             return Judged(signature: signature, person: person, fault: fault)
@@ -85,6 +87,7 @@ extension ApprovalPolicy.Fault {
         switch self {
         case .byAuthor: "the signer worked on the plan"
         case .unknownAccount(let account): "\(account) has no entry in `people`"
+        case .revoked: "its access token was revoked, or may no longer approve"
         case .samePerson(let person): "\(person) has signed with another account"
         case .lapsed: "it has lapsed"
         case .fromFuture: "the clock has been set back since"

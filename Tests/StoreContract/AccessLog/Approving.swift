@@ -256,6 +256,54 @@ extension AccessLogContract {
             asked.note = "before 10"
             #expect(try await store.requestApproval(asked, isAnew: true, by: "carl").request.note == "before 10")
         }
+        Promise("a token's signature on an open request counts while the token may approve, and after it has expired") {
+            store in
+            func token(_ name: String, _ role: AccessRole, expires seconds: Int? = nil) -> AccessToken {
+                AccessToken(
+                    id: 0, name: name, role: role, topic: nil, createdAt: noon, createdBy: "a",
+                    expiresAt: seconds.map { noon + .seconds($0) }, revokedAt: nil, lastUsedAt: nil)
+            }
+            for (name, seconds) in [("anna", nil), ("ben", 5), ("dora", nil)] as [(String, Int?)] {
+                _ = try await store.createAccessToken(
+                    token(name, .approver, expires: seconds), secretHash: name, by: "a")
+            }
+            let asked = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            func sign(_ identity: String) async throws {
+                let signature = ApprovalSignature(identity: identity, name: identity, signedAt: noon, reach: 100)
+                _ = try await store.sign(asked.request.id, signature, by: "x")
+            }
+            for identity in ["token:anna", "token:ben", "os:dora", "token:gone"] { try await sign(identity) }
+            func revoked() async throws -> [String] {
+                try #require(try await store.approval(.number(asked.request.id))).signatures.filter(\.isRevoked)
+                    .map(\.identity)
+            }
+            #expect(try await revoked().isEmpty)
+            _ = try await store.revokeAccessToken("dora", keepsAdmin: false, by: "a", now: noon + .seconds(9))
+            #expect(try await revoked().isEmpty)
+            _ = try await store.revokeAccessToken("anna", keepsAdmin: false, by: "a", now: noon + .seconds(9))
+            #expect(try await revoked() == ["token:anna"])
+            let four = ApprovalDemand(
+                policy: ApprovalPolicy(rule: .init(above: 10, needs: 4), reach: 100, authors: []), people: People(),
+                request: asked.request)
+            await #expect(throws: Unapproved.self) { try await start(store, four, "one") }
+            let three = ApprovalDemand(
+                policy: ApprovalPolicy(rule: .init(above: 10, needs: 3), reach: 100, authors: []), people: People(),
+                request: asked.request)
+            #expect(try await start(store, three, "one").occurrence == "one")
+            // What was used is history.
+            #expect(try await revoked().isEmpty)
+            let next = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            _ = try await store.createAccessToken(token("eve", .approver), secretHash: "eve", by: "a")
+            let signature = ApprovalSignature(identity: "token:eve", name: "eve", signedAt: noon, reach: 100)
+            #expect(try await store.sign(next.request.id, signature, by: "x").signatures.allSatisfy { !$0.isRevoked })
+            // The last admin of all apps keeps the role, so there is another one.
+            _ = try await store.createAccessToken(token("root", .admin), secretHash: "root", by: "a")
+            _ = try await store.changeAccessToken("eve", role: .sender, topic: nil, by: "a", now: noon)
+            #expect(try await store.approval(.number(next.request.id))?.signatures.map(\.isRevoked) == [true])
+            _ = try await store.changeAccessToken("eve", role: .approver, topic: nil, by: "a", now: noon)
+            #expect(try await store.approval(.number(next.request.id))?.signatures.map(\.isRevoked) == [false])
+            #expect(try await store.verify(budgets: [:], faultsMax: 9)[ApprovalCheck.name]?.faultCount == 0)
+        }
         Promise("a request is found again by its number, its plan and its run, with the words of those involved") {
             store in
             var first = try request()
