@@ -118,6 +118,28 @@ struct NextStartTests {
         }
     }
 
+    @Test func `a plan gives its values to no campaign that belongs to another app by now`() async throws {
+        try await Self.with { scene in
+            let cases = scene.webConsole.cases
+            let first = try await Self.starts(scene)[0]
+            let form = ["occurrence": first, "v.title": "The Reef", "v.show": "WenderCast"]
+            let plan = try await scene.planned(form, as: .author, of: "/campaigns/morning")
+            let made = try await cases.access.create(
+                name: "sam", role: .sender, topic: PipelineScene.topic, expiresIn: nil, by: "test", now: cases.now)
+            let session = try await cases.access.signIn(made.token, by: "test", now: cases.now)
+            let own = ["Cookie": "fanfare=\(session)"]
+            let text = try #require(scene.text(of: "campaigns/morning.yaml"))
+            let other = text.replacing("topic: \(PipelineScene.topic)", with: "topic: com.example.other")
+            try scene.folder.write(other, to: "campaigns/morning.yaml")
+            for verb in ["values", "ask"] {
+                #expect(try await scene.page("\(plan.address)/\(verb)", form: [:], headers: own).status == 404)
+            }
+            #expect(try await values(scene).values(campaign: "morning", occurrence: first) == nil)
+            try scene.folder.write(text, to: "campaigns/morning.yaml")
+            #expect(try await scene.page("\(plan.address)/values", form: [:], headers: own).status == 303)
+        }
+    }
+
     @Test func `a plan of a start has its values, by the API too, and the start sends what was planned`() async throws {
         try await Self.with { scene in
             let first = try await Self.starts(scene)[0]

@@ -179,6 +179,8 @@ extension StartCampaign {
         if let known = try await known(name, order, isAllowed) { return known }
         try isAllowed(try files.topic(ofCampaign: name) ?? "")
         let source = try files.source(name)
+        // A save since the first check may have moved the file to another app.
+        try isAllowed(source.campaign.topic)
         if source.campaign.name != name, let known = try await known(source.campaign.name, order, isAllowed) {
             return known
         }

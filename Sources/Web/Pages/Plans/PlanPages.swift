@@ -93,9 +93,12 @@ struct PlanPages: Sendable {
         let plan = try await plan(request)
         do {
             guard plan.isScheduled else { throw Failure(.invalidData, "no schedule starts this plan") }
+            let caller = try request.caller
+            // The file may be of another app by now.
+            try CampaignAccess(cases, caller).require(plan.file)
             _ = try await cases.values.give(
                 plan.definition.variables, to: plan.occurrence, of: cases.files.source(plan.file),
-                by: request.caller.actor, now: cases.now)
+                by: caller.actor, now: cases.now)
             return PageRequest.seeOther(plan.address)
         } catch {
             return try await refused(error, request, plan)
@@ -106,6 +109,7 @@ struct PlanPages: Sendable {
         let plan = try await plan(request)
         do {
             let note = try await request.form()["note"]
+            try CampaignAccess(cases, request.caller).require(plan.file)
             try await cases.plans.ask(plan, note: note, in: cases.files, by: request.caller.actor, now: cases.now)
             return PageRequest.seeOther(plan.address)
         } catch {
