@@ -70,11 +70,10 @@ package final class PostgresDatabase: Sendable {
         beats =
             takeoverAfter == nil
             ? pool
-            : PostgresPool(
-                pool.address, writers: 1, readers: Self.beatConnections - 1, time: pool.time)
+            : PostgresPool(beside: pool, writers: 1, readers: Self.beatConnections - 1)
         self.pool = pool
-        bulk = PostgresPool(pool.address, writers: Self.bulkWritersMax, readers: 0, time: pool.time)
-        expensive = PostgresPool(pool.address, writers: 0, readers: Self.expensiveReadersMax, time: pool.time)
+        bulk = PostgresPool(beside: pool, writers: Self.bulkWritersMax, readers: 0)
+        expensive = PostgresPool(beside: pool, writers: 0, readers: Self.expensiveReadersMax)
         self.namespace = namespace
         self.departed = departed
         self.isAlive = isAlive

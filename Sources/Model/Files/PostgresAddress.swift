@@ -3,8 +3,8 @@ import Foundation
 /// The address of a store on PostgreSQL: `postgres://user@host:port/database?option=value`.
 ///
 /// The rules are those of libpq's URLs: `%XX` for special characters, `[::1]` for IPv6, several hosts with commas, a
-/// Unix socket as `?host=/folder` or `postgres://%2Ffolder/database`. If there are several hosts, the first one that
-/// responds and accepts writes is used. A database must be named.
+/// Unix socket as `?host=/folder` or `postgres://%2Ffolder/database`. If there are several hosts, one that responds
+/// and accepts writes is used; see `PostgresHosts`. A database must be named.
 ///
 /// TLS: a remote server must prove its name with a certificate (`sslmode=verify-full`). Over a Unix socket and the
 /// loopback interface, libpq's own default applies. An `sslmode` in the URL replaces both. The trusted authorities

@@ -13,7 +13,7 @@ extension PostgresDatabase {
         guard let sql = campaign.audienceSQL else { return nil }
         let text = try AnalystText(sql)
         return try await ReadAllowance.spend { [self] in
-            let own = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
+            let own = PostgresPool(beside: pool, writers: 0, readers: 1)
             defer { own.shutDown() }
             let devices = try await read(.reading, from: own) { db in
                 try bounds.devices(text, app: campaign.topic, now: now, db)

@@ -30,6 +30,15 @@ struct PostgresCall: Sendable {
 
     var interruption: Interruption? { isStopped() ?? (ContinuousClock.now < deadline ? nil : .timedOut) }
 
+    /// Returns the error of a call that was interrupted before the server could keep anything of it.
+    func error(for interruption: Interruption, _ server: String) -> any Error {
+        switch interruption {
+        case .cancelled: CancellationError()
+        case .closing: PostgresError.closed(server: server)
+        case .timedOut: PostgresError.timedOut(server: server, limit: limit)
+        }
+    }
+
     /// Returns the longest time that `poll` may wait: until the call's deadline or `other`, whichever is earlier.
     func remainingMilliseconds(until other: ContinuousClock.Instant? = nil) -> Int32 {
         let end = min(deadline, other ?? deadline)

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// Sessions never leave the thread.
 final class PostgresConnection: @unchecked Sendable {
-    private let address: PostgresAddress
+    private let hosts: PostgresHosts
     private let time: StoreTime
     private let wake = EventFD()
     private let ended = Mutex<[CheckedContinuation<Void, Never>]?>([])
@@ -22,10 +22,10 @@ final class PostgresConnection: @unchecked Sendable {
     private var lastFailure: PostgresError?
     private var usesNames: Bool
 
-    init(_ address: PostgresAddress, _ time: StoreTime) {
-        self.address = address
+    init(_ hosts: PostgresHosts, _ time: StoreTime) {
+        self.hosts = hosts
         self.time = time
-        usesNames = address.usesNamedStatements
+        usesNames = hosts.address.usesNamedStatements
     }
 
     var isOpen: Bool { openness.withLock { $0 } }
@@ -148,7 +148,7 @@ final class PostgresConnection: @unchecked Sendable {
         session = nil
         if let lastFailure, !reconnect.mayTry(at: .now) { throw lastFailure }
         do {
-            let link = try PostgresLink.open(address, wake: wake, call: call)
+            let link = try PostgresLink.open(hosts, wake: wake, call: call)
             reconnect = ReconnectBackoff()
             lastFailure = nil
             let session = PostgresSession(link, usesNames: usesNames, time: time)

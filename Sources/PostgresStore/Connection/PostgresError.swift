@@ -2,8 +2,8 @@ import Model
 
 /// The errors of a connection to the server. `server` is the address without its password.
 package enum PostgresError: Error, Hashable, Sendable {
-    /// No connection could be opened to any host of the address. The fault is that of the last host, if that host
-    /// sent one.
+    /// No connection could be opened to any host of the address. The fault and the reason are those of one host; see
+    /// ``moreSignificant(than:)``.
     case cannotConnect(server: String, fault: ServerFault?, reason: String)
     /// The server refused a statement.
     case refused(ServerFault, server: String)
@@ -71,10 +71,27 @@ extension PostgresError {
     /// Whether no connection could be opened.
     var isOfOpening: Bool { if case .cannotConnect = self { true } else { false } }
 
+    /// Whether another host of the address may still be opened.
+    var isOfHost: Bool {
+        switch self {
+        case .cannotConnect, .oldServer: true
+        default: false
+        }
+    }
+
     /// Whether the server refused one more connection. It may still serve those that are open.
     var isRefusedOpening: Bool {
         guard case .cannotConnect(_, .some(let fault), _) = self else { return false }
+        // PgBouncer refuses with a protocol violation, for example at its own limit of connections.
         return [.wrongLogin, .noDatabase, .permission, .outOfConnections].contains(fault.kind)
+            || fault.sqlstate == "08P01"
+    }
+
+    /// Returns the error to report if two hosts of an address fail, first this one and then `other`. A standby is
+    /// always read-only, which explains nothing. An error that a host sent explains more than no response.
+    func moreSignificant(than other: PostgresError) -> PostgresError {
+        if kind == .readOnly { return other }
+        return other.kind == nil || other.kind == .readOnly ? self : other
     }
 
     /// Whether the store responds, and may accept the same call later.

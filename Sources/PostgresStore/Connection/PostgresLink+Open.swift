@@ -4,21 +4,38 @@ import Model
 import Platform
 
 extension PostgresLink {
-    /// Tries the hosts in order. Throws the error of the last host if none can be opened.
-    static func open(_ address: PostgresAddress, wake: EventFD, call: PostgresCall) throws -> PostgresLink {
-        var failure: (any Error)?
-        for host in address.hosts {
+    /// Tries the hosts, and gives each one its share of the call's remaining time. Throws the most significant error
+    /// if no host can be opened.
+    static func open(_ hosts: PostgresHosts, wake: EventFD, call: PostgresCall) throws -> PostgresLink {
+        let address = hosts.address
+        if let interruption = call.interruption { throw call.error(for: interruption, address.description) }
+        var failure: PostgresError?
+        var left = address.hosts.count
+        for number in hosts.order {
+            let limit = min(address.connectTimeout, ContinuousClock.now.duration(to: call.deadline) / left)
+            left -= 1
             do {
-                return try open(address, host, wake, call)
-            } catch let error as PostgresError where address.hosts.count > 1 {
-                failure = error
+                let link = try open(address, address.hosts[number], wake, call, within: limit)
+                hosts.noteOpened(number)
+                return link
+            } catch let silence as Silence {
+                hosts.noteSilent(number)
+                failure = failure.map { $0.moreSignificant(than: silence.error) } ?? silence.error
+            } catch let error as PostgresError where error.isOfHost {
+                failure = failure.map { $0.moreSignificant(than: error) } ?? error
             }
         }
         throw failure ?? PostgresAddressFault.badPort
     }
 
+    /// A host did not respond in its time.
+    private struct Silence: Error {
+        let error: PostgresError
+    }
+
     private static func open(
-        _ address: PostgresAddress, _ host: PostgresAddress.Host, _ wake: EventFD, _ call: PostgresCall
+        _ address: PostgresAddress, _ host: PostgresAddress.Host, _ wake: EventFD, _ call: PostgresCall,
+        within limit: Duration
     ) throws -> PostgresLink {
         let server = address.description
         let parameters = try address.parameters(for: host)
@@ -29,7 +46,7 @@ extension PostgresLink {
         // Until the connection is open, only the text of an error has its code.
         PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
         fanfare_pq_ignore_notices(handle)
-        try link.finishOpening(host, within: address.connectTimeout)
+        try link.finishOpening(host, within: limit)
         PQsetErrorVerbosity(handle, PQERRORS_DEFAULT)
         let version = Int(PQserverVersion(handle))
         guard version >= oldestVersion else { throw PostgresError.oldServer(server: server, version: version) }
@@ -69,9 +86,13 @@ extension PostgresLink {
         _ host: PostgresAddress.Host, _ events: Int32, _ deadline: ContinuousClock.Instant, _ limit: Duration
     ) throws {
         while true {
-            try prepareToSend()
+            // The host's share of the time ends no later than the call, and is the better reason.
+            if let interruption = call.interruption, interruption != .timedOut {
+                throw call.error(for: interruption, server)
+            }
             guard ContinuousClock.now < deadline else {
-                throw unopened("\(host) did not respond within \(limit.components.seconds) s")
+                let seconds = max(1, Int((limit / .seconds(1)).rounded()))
+                throw Silence(error: unopened("\(host) did not respond within \(seconds) s"))
             }
             if waits(for: events, until: deadline) { return }
         }
@@ -87,7 +108,10 @@ extension PostgresLink {
 
     /// Returns the fault for one of libpq's own messages: no server is writable, or the server requires a password.
     private func clientFault(_ message: String) -> ServerFault? {
-        let codes = ["session is read-only": "25006", "hot standby mode": "25006", "no password supplied": "28P01"]
+        let codes = [
+            "session is read-only": "25006", "hot standby mode": "25006",
+            "no password supplied": ServerFault.wrongPassword,
+        ]
         return codes.first { message.contains($0.key) }
             .map { ServerFault(sqlstate: $0.value, message: message, isFatal: true) }
     }

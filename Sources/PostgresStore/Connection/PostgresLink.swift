@@ -129,12 +129,9 @@ final class PostgresLink {
     }
 
     private func error(for interruption: PostgresCall.Interruption) -> any Error {
-        switch interruption {
-        case _ where mayKeep: PostgresError.outcomeUnknown(server: server, reason: "no response in time")
-        case .cancelled: CancellationError()
-        case .closing: PostgresError.closed(server: server)
-        case .timedOut: PostgresError.timedOut(server: server, limit: call.limit)
-        }
+        mayKeep
+            ? PostgresError.outcomeUnknown(server: server, reason: "no response in time")
+            : call.error(for: interruption, server)
     }
 
     /// Tells the server to stop the statement. Uses a separate thread, because the request opens a new connection,

@@ -7,22 +7,33 @@ import Synchronization
 /// Reads run in parallel. At cancellation they stop, also on the server. A closure is run again if its transaction
 /// loses a race against another one. Errors are ``PostgresError``, `CancellationError`, and those of the closures.
 package final class PostgresPool: Sendable {
-    package let address: PostgresAddress
+    let hosts: PostgresHosts
     /// The clock that its transactions use.
     let time: StoreTime
     private let writing: PostgresQueue
     private let reading: PostgresQueue
 
     /// Creates the pool. The first call opens a connection.
-    package init(
+    package convenience init(
         _ address: PostgresAddress, writers: Int = 1, readers: Int = PostgresLimits.readersMax,
         time: StoreTime = .caller
     ) {
-        self.address = address
-        self.time = time
-        writing = PostgresQueue(address, time, connections: writers)
-        reading = PostgresQueue(address, time, connections: readers)
+        self.init(PostgresHosts(address), writers: writers, readers: readers, time: time)
     }
+
+    /// Creates a pool with other connections to the same store.
+    convenience init(beside pool: PostgresPool, writers: Int, readers: Int) {
+        self.init(pool.hosts, writers: writers, readers: readers, time: pool.time)
+    }
+
+    private init(_ hosts: PostgresHosts, writers: Int, readers: Int, time: StoreTime) {
+        self.hosts = hosts
+        self.time = time
+        writing = PostgresQueue(hosts, time, connections: writers)
+        reading = PostgresQueue(hosts, time, connections: readers)
+    }
+
+    package var address: PostgresAddress { hosts.address }
 
     deinit {
         writing.close()
@@ -148,15 +159,17 @@ final class PostgresQueue: Sendable {
         var isClosed = false
     }
 
-    private let address: PostgresAddress
+    private let hosts: PostgresHosts
     private let connections: [PostgresConnection]
     private let state = Mutex(State())
 
-    init(_ address: PostgresAddress, _ time: StoreTime, connections: Int) {
-        self.address = address
-        self.connections = (0..<connections).map { _ in PostgresConnection(address, time) }
+    init(_ hosts: PostgresHosts, _ time: StoreTime, connections: Int) {
+        self.hosts = hosts
+        self.connections = (0..<connections).map { _ in PostgresConnection(hosts, time) }
         for connection in self.connections { connection.start(self) }
     }
+
+    private var closed: PostgresError { .closed(server: hosts.address.description) }
 
     private var isClosed: Bool { state.withLock { $0.isClosed } }
 
@@ -205,7 +218,7 @@ final class PostgresQueue: Sendable {
             }
             return (false, state.idle.remove(at: index))
         }
-        if isClosed { job.cancel(PostgresError.closed(server: address.description)) }
+        if isClosed { job.cancel(closed) }
         connection?.signal()
     }
 
@@ -234,7 +247,7 @@ final class PostgresQueue: Sendable {
             state.isClosed = true
             return state.jobs
         }
-        for job in jobs { job.cancel(PostgresError.closed(server: address.description)) }
+        for job in jobs { job.cancel(closed) }
         for connection in connections { connection.signal() }
     }
 

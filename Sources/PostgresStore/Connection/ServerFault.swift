@@ -50,6 +50,8 @@ package struct ServerFault: Error, Hashable, Sendable {
         case other
     }
 
+    static let wrongPassword = "28P01"
+
     package var kind: Kind {
         switch sqlstate {
         case "40001", "40P01": .lostRace
@@ -61,7 +63,7 @@ package struct ServerFault: Error, Hashable, Sendable {
         case "53100": .diskFull
         case "25006": .readOnly
         case "42501": .permission
-        case "28000", "28P01": .wrongLogin
+        case "28000", Self.wrongPassword: .wrongLogin
         case "3D000": .noDatabase
         case "42P01", "42703", "42704", "42883", "3F000": .undefinedObject
         case "42P07", "42701", "42710", "42723", "42P06": .duplicateObject

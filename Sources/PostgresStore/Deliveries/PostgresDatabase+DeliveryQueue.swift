@@ -37,7 +37,7 @@ extension PostgresDatabase {
         _ run: Run, now: Timestamp, into batches: Handover<FrozenDeliveries>,
         _ onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws {
-        let snapshot = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
+        let snapshot = PostgresPool(beside: pool, writers: 0, readers: 1)
         defer {
             batches.close()
             snapshot.shutDown()
