@@ -108,6 +108,9 @@ struct `A PostgreSQL server` {
                 expect(try Program.run(words, in: place.folder, environment: there), 69, "name the primary")
             }
             expect(try importInto(replica.url("none"), place), 69, "name the primary")
+            // As during a failover: of several hosts, none is the primary yet.
+            let several = "postgres://postgres@/store?host=\(replica.folder),\(replica.folder)"
+            expect(try Program.run(["serve"], in: place.folder, environment: ["FANFARE_STORE": several]), 69, "primary")
             #expect(place.simulator.counts().accepted == 2)
             // Hot standby off is what a server says too while it starts.
             try replica.stop()

@@ -102,6 +102,20 @@ struct HostsTests {
         }
     }
 
+    @Test func `an error of opening that may pass is no fault of the settings`() {
+        for (code, isUnreachable) in [
+            ("25006", true), ("53100", true), ("53200", true), ("58030", true), ("53300", true), ("57P03", true),
+            ("08P01", true), ("28P01", false), ("28000", false), ("3D000", false), ("42501", false),
+        ] {
+            let fault = ServerFault(sqlstate: code, message: "m", isFatal: true)
+            let error = PostgresError.cannotConnect(server: "s", fault: fault, reason: "m")
+            #expect(error.isUnreachable == isUnreachable, "\(code)")
+        }
+        let tls = PostgresError.cannotConnect(server: "s", fault: nil, reason: "SSL error: certificate verify failed")
+        #expect(!tls.isUnreachable && !tls.isBusy)
+        #expect(PostgresError.refused(ServerFault(sqlstate: "25006", message: "m"), server: "s").isUnreachable)
+    }
+
     @Test func `a pooler's refusal of one more connection leaves the work to the open ones`() {
         for (code, isRefused) in [("08P01", true), ("53300", true), ("28P01", true), ("08006", false)] {
             let fault = ServerFault(sqlstate: code, message: "no more connections allowed", isFatal: true)

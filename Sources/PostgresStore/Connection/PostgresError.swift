@@ -40,14 +40,14 @@ extension PostgresError {
         return fault.kind == .lostRace || fault.kind == .lostStatement
     }
 
-    /// Whether no server responds, or the server is not ready. The same address may work later.
+    /// Whether no server responds, or the server is not ready for writes. The same address may work later, without a
+    /// change of the settings.
     package var isUnreachable: Bool {
         switch self {
         case .connectionLost, .timedOut: true
         case .cannotConnect(_, nil, let reason): Self.tlsAdvice(reason) == nil
-        case .cannotConnect(_, .some(let fault), _):
-            [.starting, .connectionLost, .outOfConnections].contains(fault.kind)
-        default: false
+        case .cannotConnect: isPassing
+        default: kind == .readOnly
         }
     }
 
@@ -95,7 +95,7 @@ extension PostgresError {
     }
 
     /// Whether the store responds, and may accept the same call later.
-    package var isBusy: Bool { isPassing && !isOfOpening && kind != .readOnly }
+    package var isBusy: Bool { isPassing && !isUnreachable && !isOfOpening }
 }
 
 extension PostgresError: CustomStringConvertible {

@@ -115,6 +115,8 @@ enum StoreOpening {
         case let fault as StoreOpeningFault: Failure(.configuration, fault.description)
         case let fault as PostgresAddressFault: Failure(.configuration, fault.description)
         case let error as PostgresError where error.isUnreachable: Failure(.unavailable, error.description)
+        // The next start finds out whether the migration was recorded.
+        case PostgresError.outcomeUnknown: Failure(.tryAgain, "\(error)")
         case let error as PostgresError where error.isBusy: Failure(.tryAgain, error.description)
         case let error as PostgresError: Failure(.configuration, error.description)
         default: error
