@@ -209,6 +209,44 @@ struct `A store on PostgreSQL` {
         }
     }
 
+    @Test func `that does not record a stop leaves other machines sending, which the stop says`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        try await OwnThread.run {
+            let role = "stopper_of_\(database)"
+            try cluster.sql("CREATE ROLE \(role) LOGIN")
+            try cluster.sql("ALTER DATABASE \(database) OWNER TO \(role)")
+            let place = try Installation(devices: 1, store: cluster.url(database, user: role))
+            try place.importDevices()
+            #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+            try cluster.sql("ALTER ROLE \(role) NOLOGIN")
+            let stopped = try place.fanfare("stop", "--all", "--reason", "wrong text", "--json")
+            #expect(stopped.status == 75, "\(stopped.errors)")
+            #expect(stopped.errors.hasPrefix("error: OTHER MACHINES ARE NOT STOPPED: "), "\(stopped.errors)")
+            #expect(stopped.output.contains(#""recorded" : false"#), "\(stopped.output)")
+            let path = try place.fanfare("stop", "--where").output.trimmingCharacters(in: .newlines)
+            #expect(FileManager.default.fileExists(atPath: path))
+            try cluster.sql("ALTER ROLE \(role) LOGIN")
+            let again = try place.fanfare("stop", "--all", "--reason", "wrong text", "--json")
+            #expect(again.status == 0 && again.output.contains(#""recorded" : true"#), "\(again.errors)")
+        }
+    }
+
+    @Test func `records a stop over a slow network, too`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        try await OwnThread.run {
+            let place = try Installation(devices: 1, store: cluster.url(database))
+            try place.importDevices()
+            #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+            let far = try DelayingProxy(to: .cluster(folder: cluster.folder), roundTrip: .milliseconds(50))
+            let stopped = try place.fanfare(
+                "stop", "--all", "--reason", "wrong text", "--json", environment: ["FANFARE_STORE": far.url(database)])
+            #expect(stopped.status == 0, "\(stopped.errors)")
+            #expect(stopped.output.contains(#""recorded" : true"#), "\(stopped.output)")
+        }
+    }
+
     /// As after a change of the password: connections that are open stay, new ones are refused.
     @Test func `that refuses the login in the middle of a run is waited for`() async throws {
         let cluster = try await PostgresCluster.shared

@@ -12,7 +12,9 @@ struct StopCommand: AsyncParsableCommand {
             The command asks for no confirmation. Every process on this machine stops sending within 0.1 s, even while the \
             store accepts no writes or the disk is full. Senders watch a file (--where prints its path); `touch` on it \
             stops everything. If nothing could be stopped, the error begins with NOTHING IS STOPPED. Senders on other \
-            machines read the stop from the store. Responses still arriving are recorded, and requests started after \
+            machines read the stop from the store. If a store on a server does not record the stop within 15 s, and no \
+            sender of this machine can record it later, the error begins with OTHER MACHINES ARE NOT STOPPED, and the \
+            exit code is 75. Responses still arriving are recorded, and requests started after \
             the stop are counted.
 
             A stop of everything, or of a campaign, survives restarts until --lift with a --reason lifts it; the audit \
@@ -50,9 +52,12 @@ struct StopCommand: AsyncParsableCommand {
         }
     }
 
-    /// The maximum wait for the store. The file has already stopped the senders, so the store may record the stop
-    /// later.
+    /// The maximum wait for the store. The file has already stopped the senders of this machine, so the store may
+    /// record the stop later.
     private static let storePatience: Duration = .seconds(1)
+    /// The maximum wait for a store on a server. Only the store tells the other machines, and a first connection may
+    /// take 10 s until it goes on to the next host.
+    private static let sharedPatience: Duration = .seconds(15)
 
     func run() async throws {
         let configuration = try settings.configuration()
@@ -129,22 +134,28 @@ struct StopCommand: AsyncParsableCommand {
         _ order: StopOrder, _ senders: SenderFolder, _ configuration: Configuration, _ fault: (any Error)?
     ) async throws {
         let path = senders.stopFile.path
+        let isShared = StoreAddress(configuration.store).isURL
         var (inForce, isRecorded) = (order, false)
         var went: StopSending.Went?
+        var obstacle: String?
         do {
             let settings = settings
-            let recorded = try await Self.within(fault == nil ? Self.storePatience : nil) {
+            let patience = isShared ? Self.sharedPatience : Self.storePatience
+            let announcement = isShared && fault == nil ? Self.announceWait() : nil
+            defer { announcement?.cancel() }
+            let recorded = try await Self.within(fault == nil ? patience : nil) {
                 let session = try await settings.session(configuration)
                 return (try await session.useCases.stopping.record(order, by: session.actor), session)
             }
+            announcement?.cancel()
             if let (recordedOrder, session) = recorded {
                 (inForce, isRecorded) = (recordedOrder, true)
                 went = try await session.useCases.stopping.whatWent(in: recordedOrder)
             } else {
-                notePending(order, path, "it has not responded within \(WrittenDuration.text(Self.storePatience))")
+                obstacle = "it has not responded within \(WrittenDuration.text(patience))"
             }
         } catch  where fault == nil && isPassing(error) {
-            notePending(order, path, "\(error)")
+            obstacle = "\(error)"
         } catch  where !isRecorded {
             throw StopSending.nothingIsStopped(error, file: path, fileFault: fault)
         }
@@ -153,14 +164,34 @@ struct StopCommand: AsyncParsableCommand {
                 "the file \(path) cannot be written: \(fault). The stop is recorded in the store, where senders see it within "
                     + "seconds")
         }
+        let isLeft = !isRecorded && isShared && senders.livingSender() == nil
+        if let obstacle, !isLeft { notePending(order, path, obstacle, isRecorded: isRecorded) }
         let result = StopResult(inForce, file: senders.stopFile.path, went: went, isRecorded: isRecorded)
         Console.print(json ? try ResultJSON.text(result) : StopText.text(inForce, result))
+        if let obstacle, isLeft {
+            throw Failure(
+                .tryAgain,
+                "OTHER MACHINES ARE NOT STOPPED: \(order.scope.summary) is stopped on this machine by \(path), but the "
+                    + "store has not recorded the stop (\(obstacle)), and no sender of this machine can record it later. "
+                    + "Run this command again, or on each machine that sends")
+        }
     }
 
-    private func notePending(_ order: StopOrder, _ path: String, _ why: String) {
+    private func notePending(_ order: StopOrder, _ path: String, _ why: String, isRecorded: Bool) {
+        guard !isRecorded else { return Console.note("the senders' confirmations cannot be read: \(why)") }
         Console.note(
             "\(order.scope.summary) is stopped by \(path); the store has not recorded the stop yet: \(why). "
                 + "A sender records the stop when the store accepts writes again; or repeat this command")
+    }
+
+    /// Tells a waiting person what is done already.
+    private static func announceWait() -> Task<Void, any Error> {
+        Task {
+            try await Task.sleep(for: storePatience)
+            Console.note(
+                "this machine is stopped; waiting up to \(WrittenDuration.text(sharedPatience)) for the store to record "
+                    + "the stop for other machines")
+        }
     }
 
     /// Returns the result of `body`, or `nil` if the time limit ends first. `body` then continues until this process
