@@ -123,4 +123,26 @@ struct HostsTests {
             #expect(error.isRefusedOpening == isRefused, "\(code)")
         }
     }
+
+    @Test func `a writer leaves a server that became read only, for the one to which its name leads now`() async throws
+    {
+        let primary = try await PostgresCluster.own()
+        let replica = try await PostgresCluster.replica(of: primary)
+        let folder = try TemporaryDirectory()
+        let name = folder.file("db")
+        func lead(to cluster: PostgresCluster) throws {
+            try? FileManager.default.removeItem(atPath: name)
+            try FileManager.default.createSymbolicLink(atPath: name, withDestinationPath: cluster.folder)
+        }
+        try lead(to: replica)
+        try await withPool(url(name)) { pool in
+            let write = { try await pool.write { try $0.run("CREATE TABLE IF NOT EXISTS thing ()") } }
+            let analyze = { try await pool.session { try $0.run("ANALYZE") } }
+            #expect(await postgresError(write)?.kind == .readOnly)
+            #expect(await postgresError(analyze)?.kind == .readOnly)
+            try lead(to: primary)
+            try await write()
+            try await analyze()
+        }
+    }
 }

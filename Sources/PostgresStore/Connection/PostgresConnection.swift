@@ -72,13 +72,16 @@ final class PostgresConnection: @unchecked Sendable {
 
     /// Runs `body` in a transaction, on the thread. Runs the transaction again if it lost a race, or if it was
     /// rolled back because its COMMIT never arrived. So `body` must tolerate repetition.
+    ///
+    /// A server that refuses a write as read-only may have become a standby. The next call connects again, to find the
+    /// primary.
     func transaction<Value>(
         _ options: PostgresTransaction, _ call: PostgresCall, _ body: (PostgresSession) throws -> Value
     ) throws -> Value {
         var losses = 0
         while true {
-            let session = try begun(options, call)
             do {
+                let session = try begun(options, call)
                 switch try session.finish({ try body(session) }) {
                 case .committed(let value): return value
                 // A read has nothing to lose.
@@ -96,6 +99,9 @@ final class PostgresConnection: @unchecked Sendable {
                 // Let the other transactions finish first. The wait grows each time and is random, so that two
                 // transactions that lost do not collide again.
                 usleep(UInt32.random(in: 1_000...(10_000 << UInt32(losses))))
+            } catch let error as PostgresError where error.kind == .readOnly && !options.isReadOnly {
+                session = nil
+                throw error
             }
         }
     }
@@ -115,13 +121,16 @@ final class PostgresConnection: @unchecked Sendable {
     }
 
     /// Runs `body` on the bare session, on the thread, for work outside transactions. Runs `body` again if a pooler
-    /// has lost the prepared statements.
+    /// has lost the prepared statements. Leaves a server that became read-only, as a transaction does.
     func bare<Value>(_ call: PostgresCall, _ body: (PostgresSession) throws -> Value) throws -> Value {
         do {
             return try body(try opened(call))
         } catch let error as PostgresError where error.kind == .lostStatement && usesNames {
             giveUpNames()
             return try body(try opened(call))
+        } catch let error as PostgresError where error.kind == .readOnly {
+            session = nil
+            throw error
         }
     }
 
