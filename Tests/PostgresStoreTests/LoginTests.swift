@@ -1,8 +1,10 @@
 import Foundation
 import Model
-import PostgresStore
+import Store
 import TestSupport
 import Testing
+
+@testable import PostgresStore
 
 /// Who may connect, to whom, and what is said when not. No error holds the password.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
@@ -139,6 +141,40 @@ struct LoginTests {
             }
             let error = await postgresError { try await pool.read { db in _ = try db.rows("SELECT 1") } }
             #expect(error?.kind == .wrongLogin || error?.kind == .connectionLost, "\(error as Any)")
+        }
+    }
+
+    @Test func `a password file that is missing for a while refuses the login, unless nothing was open before`()
+        async throws
+    {
+        let server = try await Self.starting.value
+        let folder = try TemporaryDirectory()
+        let file = try folder.write("hunter4", to: "password")
+        try await OwnThread.run { _ = try server.cluster.sql("CREATE ROLE filed LOGIN PASSWORD 'hunter4'") }
+        let url = "postgres://filed@localhost:\(server.port)/postgres?sslmode=require&password_file=\(file)"
+        try await withPool(url) { pool in
+            let read = { try await pool.read { try $0.first("SELECT 1") { try $0.int(0) } } }
+            #expect(try await read() == 1)
+            try FileManager.default.removeItem(atPath: file)
+            try await OwnThread.run {
+                let end = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'filed'"
+                _ = try server.cluster.sql(end)
+            }
+            let error = await postgresError { _ = try await read() }
+            #expect(error?.kind == .wrongLogin, "\(error as Any)")
+            #expect("\(error as Any)".contains("correct the path of password_file"))
+            let translated = error.map { StoreError.translated($0, path: "p") } as? StoreError
+            #expect(translated?.isPassing == true)
+            try await withPool(url) { other -> Void in
+                await #expect(throws: PostgresAddressFault.self) { try await other.read { _ in } }
+            }
+            try folder.write("hunter4", to: "password")
+            while true {
+                do {
+                    #expect(try await read() == 1)
+                    break
+                } catch let error as PostgresError where error.kind == .wrongLogin {}
+            }
         }
     }
 

@@ -157,7 +157,7 @@ final class PostgresConnection: @unchecked Sendable {
         session = nil
         if let lastFailure, !reconnect.mayTry(at: .now) { throw lastFailure }
         do {
-            let link = try PostgresLink.open(hosts, wake: wake, call: call)
+            let link = try opening(call)
             reconnect = ReconnectBackoff()
             lastFailure = nil
             let session = PostgresSession(link, usesNames: usesNames, time: time)
@@ -169,6 +169,18 @@ final class PostgresConnection: @unchecked Sendable {
                 reconnect.failed(at: .now)
             }
             throw error
+        }
+    }
+
+    /// Opens the connection. A password file that cannot be read is a fault of the settings only for the first
+    /// connection. Later, the file may be about to be replaced, so the fault counts as a refused login.
+    private func opening(_ call: PostgresCall) throws -> PostgresLink {
+        do {
+            return try PostgresLink.open(hosts, wake: wake, call: call)
+        } catch let error as PostgresAddressFault where hosts.hasOpened {
+            let fault = ServerFault(sqlstate: ServerFault.wrongPassword, message: error.description, isFatal: true)
+            throw PostgresError.cannotConnect(
+                server: hosts.address.description, fault: fault, reason: error.description)
         }
     }
 
