@@ -64,9 +64,12 @@ final class PostgresConnection: @unchecked Sendable {
 
     /// Waits while the queue has no job, until the signal, or until the server sends data. A server that sends data
     /// now is closing the connection.
-    func idle() {
+    ///
+    /// - Parameter isWaitingToRetry: whether to wait only until a refused connection may try again.
+    func idle(isWaitingToRetry: Bool = false) {
         let socket = session.map(\.link.socket) ?? -1
-        guard wake.wait(for: POLLIN, on: socket, milliseconds: -1) else { return }
+        let wait: Int32 = isWaitingToRetry ? reconnect.milliseconds(from: .now) : -1
+        guard wake.wait(for: POLLIN, on: socket, milliseconds: wait) else { return }
         if session?.link.isAlive != true { session = nil }
     }
 
@@ -200,6 +203,12 @@ struct ReconnectBackoff {
     init(_ waits: Backoff = PostgresLimits.reconnects) { self.waits = waits }
 
     func mayTry(at now: ContinuousClock.Instant) -> Bool { tryAt.map { now >= $0 } ?? true }
+
+    /// Returns the time until the next try, rounded up.
+    func milliseconds(from now: ContinuousClock.Instant) -> Int32 {
+        guard let tryAt, now < tryAt else { return 0 }
+        return Int32(clamping: Int(now.duration(to: tryAt) / .milliseconds(1)) + 1)
+    }
 
     mutating func failed(at now: ContinuousClock.Instant) {
         failures += 1

@@ -222,22 +222,32 @@ final class PostgresQueue: Sendable {
         connection?.signal()
     }
 
-    /// Waits for the next job on a connection's thread. Returns `nil` once the queue is closed.
+    private enum Next {
+        case job(PostgresJob)
+        case none
+        /// There are jobs, and they wait for another connection.
+        case left
+        case closed
+    }
+
+    /// Waits for the next job on a connection's thread. Returns `nil` once the queue is closed. A connection that was
+    /// refused tries again after its back-off, because the job of an open connection may take long.
     func next(for connection: PostgresConnection) -> PostgresJob? {
         while true {
             let leavesJobs = connection.wasJustRefused && hasOpen(apartFrom: connection)
-            let (job, isClosed) = state.withLock { state in
+            let next = state.withLock { state -> Next in
                 state.idle.removeAll { $0 === connection }
-                if state.isClosed { return (PostgresJob?.none, true) }
-                guard !state.jobs.isEmpty, !leavesJobs else {
-                    state.idle.append(connection)
-                    return (nil, false)
-                }
-                return (state.jobs.removeFirst(), false)
+                if state.isClosed { return .closed }
+                if !state.jobs.isEmpty, !leavesJobs { return .job(state.jobs.removeFirst()) }
+                state.idle.append(connection)
+                return state.jobs.isEmpty ? .none : .left
             }
-            if isClosed { return nil }
-            if let job { return job }
-            connection.idle()
+            switch next {
+            case .job(let job): return job
+            case .closed: return nil
+            case .none: connection.idle()
+            case .left: connection.idle(isWaitingToRetry: true)
+            }
         }
     }
 
