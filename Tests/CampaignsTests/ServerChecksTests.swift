@@ -32,6 +32,10 @@ struct ServerChecksTests {
             { $0.oldestTransaction = .init(age: .seconds(7_320), who: "session 4711 (psql, idle in transaction)") },
             "session 4711 (psql, idle in transaction) has a transaction open for 2h2m"
         ),
+        (
+            { $0.refusal = "cannot open postgres://db/d: no more; correct the user" },
+            "accepts no more connections; Fanfare uses those that are open: cannot open postgres://db/d: no more; correct"
+        ),
         ({ $0.hasAutovacuum = false }, "autovacuum or track_counts is off"),
         ({ $0.hasFsync = false }, "fsync is off on the server"),
         ({ $0.hasFullPageWrites = false }, "full_page_writes is off on the server"),

@@ -144,6 +144,34 @@ struct LoginTests {
         }
     }
 
+    @Test func `a refused connection is tried again while the only open one is busy`() async throws {
+        let cluster = try await Self.starting.value.cluster
+        let role = "retried"
+        try await OwnThread.run { _ = try cluster.sql("CREATE ROLE \(role) LOGIN") }
+        try await withPool(cluster.url("postgres", user: role), readers: 2) { pool in
+            let (isBusy, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let busy = Task {
+                try await pool.read { _ in
+                    isBusy.signal()
+                    return mayEnd.wait(timeout: .now() + 50) == .success
+                }
+            }
+            try await OwnThread.run {
+                isBusy.wait()
+                _ = try cluster.sql("ALTER ROLE \(role) NOLOGIN")
+            }
+            let waiting = Task { try await pool.read { try $0.first("SELECT 1") { try $0.int(0) } } }
+            try await OwnThread.run {
+                try Patience.wait(for: "the refusal") { pool.hosts.refusal?.kind == .wrongLogin }
+                _ = try cluster.sql("ALTER ROLE \(role) LOGIN")
+            }
+            #expect(try await waiting.value == 1)
+            mayEnd.signal()
+            #expect(try await busy.value)
+            #expect(pool.hosts.refusal == nil)
+        }
+    }
+
     @Test func `a password file that is missing for a while refuses the login, unless nothing was open before`()
         async throws
     {

@@ -174,7 +174,15 @@ struct ServerChecks {
     let server: ServerObservation
     let senders: [SenderOnRecord]
 
-    var warnings: [Finding] { [transaction, visibility, autovacuum, safety, connections, locks].compactMap(\.self) }
+    var warnings: [Finding] {
+        [refusal, transaction, visibility, autovacuum, safety, connections, locks].compactMap(\.self)
+    }
+
+    private var refusal: Finding? {
+        server.refusal.map {
+            .warning(.store, "the server accepts no more connections; Fanfare uses those that are open: \($0)")
+        }
+    }
 
     private var transaction: Finding? {
         guard let oldest = server.oldestTransaction, oldest.age > Self.transactionMax else { return nil }

@@ -7,6 +7,7 @@ final class PostgresHosts: Sendable {
     private struct State {
         var first = 0
         var hasOpened = false
+        var refusal: (error: PostgresError, at: ContinuousClock.Instant)?
     }
 
     let address: PostgresAddress
@@ -22,6 +23,19 @@ final class PostgresHosts: Sendable {
         let first = state.withLock { $0.first }
         return Array(first..<address.hosts.count) + Array(0..<first)
     }
+
+    /// The time for which a refusal is shown. A server that stops refusing is noticed only by the next connection that
+    /// is needed.
+    private static let refusalShownFor: Duration = .seconds(600)
+
+    /// Why the server has lately refused a connection while others were open; `nil` if it has accepted one since.
+    var refusal: PostgresError? {
+        state.withLock { state in
+            state.refusal.flatMap { .now - $0.at < Self.refusalShownFor ? $0.error : nil }
+        }
+    }
+
+    func noteRefused(_ error: PostgresError) { state.withLock { $0.refusal = (error, .now) } }
 
     /// Lets the next connections begin with this host.
     func noteOpened(_ number: Int) { state.withLock { $0 = State(first: number, hasOpened: true) } }

@@ -187,7 +187,10 @@ final class PostgresQueue: Sendable {
                         isClosed ? .closing : isCancellable && job.isCancelled ? .cancelled : nil
                     }
                     let result = Result { try body(try connection.get(), call) }
-                    if isRefused(result), let connection = try? connection.get(), hasOpen(apartFrom: connection) {
+                    if let refusal = refusal(result), let connection = try? connection.get(),
+                        hasOpen(apartFrom: connection)
+                    {
+                        hosts.noteRefused(refusal)
                         return false
                     }
                     continuation.resume(with: result)
@@ -200,8 +203,9 @@ final class PostgresQueue: Sendable {
         }
     }
 
-    private func isRefused<Value>(_ result: Result<Value, any Error>) -> Bool {
-        if case .failure(let error as PostgresError) = result { error.isRefusedOpening } else { false }
+    private func refusal<Value>(_ result: Result<Value, any Error>) -> PostgresError? {
+        guard case .failure(let error as PostgresError) = result, error.isRefusedOpening else { return nil }
+        return error
     }
 
     private func hasOpen(apartFrom connection: PostgresConnection) -> Bool {

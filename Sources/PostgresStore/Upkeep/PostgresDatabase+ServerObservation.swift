@@ -12,11 +12,12 @@ extension PostgresDatabase {
     private static let runsMax = 20
 
     package func server() async throws -> ServerObservation? {
-        try await read(.reading.within(Self.observingTime), from: pool) { db in
+        try await read(.reading.within(Self.observingTime), from: pool) { [hosts = pool.hosts] db in
             var server = try Self.facts(db)
             server.oldestTransaction = try Self.oldestTransaction(db)
             server.tables = try Self.tables(db)
             server.connectionsPerSender = Self.connectionsMax
+            server.refusal = hosts.refusal?.description
             return server
         }
     }

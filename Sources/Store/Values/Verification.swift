@@ -208,6 +208,8 @@ package struct ServerObservation: Hashable, Sendable {
     package var locksOfRuns = 0
     package var bytes = 0
     package var tables: [Table] = []
+    /// Why the server refuses more connections to this process; `nil` if it does not.
+    package var refusal: String?
     package var hasAutovacuum = true
     package var hasFsync = true
     package var hasFullPageWrites = true
