@@ -64,7 +64,8 @@ package struct PostgresTransaction: Sendable {
     }
 
     /// Returns the statements that begin the transaction. The settings are local to it, because a pooler hands the
-    /// connection to another client afterwards. JIT compilation is off: it costs more than it saves in statements that
+    /// connection to another client afterwards. They replace the user's own limits, which would end a wait for a lock
+    /// or a long statement too early. JIT compilation is off: it costs more than it saves in statements that
     /// do little with each of millions of rows.
     func begin(asking question: String) -> String {
         let milliseconds = Int((limit / .seconds(1) + PostgresLimits.serverGraceSeconds) * 1000)
@@ -74,6 +75,7 @@ package struct PostgresTransaction: Sendable {
         return """
             BEGIN ISOLATION LEVEL \(isolation.rawValue)\(isReadOnly ? " READ ONLY" : "");
             SET LOCAL statement_timeout = \(min(milliseconds, Int(Int32.max)));
+            SET LOCAL lock_timeout = 0;
             SET LOCAL jit = off;
             SET LOCAL idle_in_transaction_session_timeout = \(max(idle, 1000));
             \(isReadOnly ? "" : endable + (isDurable ? Self.durably : Self.quickly) + "; " + question)

@@ -148,7 +148,8 @@ extension PostgresDatabase {
     ) async throws {
         guard let arrival = try await arrival(), arrival.move.endedAt == nil else { return }
         try await readyRuns()
-        try await outsideTransactions { db in try db.run("ANALYZE") }
+        // Outside a transaction, the user's own statement timeout would apply.
+        try await write(.quick.within(.seconds(3600))) { db in try db.run("ANALYZE") }
         try await write(.durable.within(.seconds(600))) { db in
             guard var arrival = try MoveMarks.arrival(db, isLocked: true), arrival.move.endedAt == nil else { return }
             try db.execute(
