@@ -55,12 +55,15 @@ enum Schema {
         }
     }
 
-    /// Returns a sender that is not fenced and whose heartbeat is younger than `silentAfter`.
+    /// Returns a sender that is not fenced and whose heartbeat is younger than `silentAfter`. A heartbeat in the future
+    /// has the same bound, as in ``SenderRow/isSilent``.
     private static func livingSender(_ db: PostgresSession, _ silentAfter: Duration) throws -> String? {
         try db.first(
             """
             SELECT name FROM sender
-            WHERE lost_at IS NULL AND heartbeat_at > \(StoreTime.now) - $1::bigint ORDER BY heartbeat_at DESC LIMIT 1
+            WHERE lost_at IS NULL
+                AND heartbeat_at BETWEEN \(StoreTime.now) - $1::bigint AND \(StoreTime.now) + $1::bigint
+            ORDER BY heartbeat_at DESC LIMIT 1
             """, silentAfter.wholeMilliseconds
         ) { try $0.text(0) }
     }
