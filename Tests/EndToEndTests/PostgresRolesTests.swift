@@ -133,6 +133,12 @@ struct PostgresRolesTests {
             _ = try roles.sql(printed.output)
             #expect(try roles.sql("SELECT count(*) FROM pg_roles WHERE rolname = 'o''w%I\"n'") == "1")
             #expect(try roles.sql("SELECT nspname FROM pg_namespace WHERE nspname = 'x y'") == "x y")
+            let path = try roles.sql(
+                """
+                SELECT setconfig FROM pg_db_role_setting JOIN pg_roles ON pg_roles.oid = setrole
+                WHERE rolname = 'o''w%I"n'
+                """)
+            #expect(path == #"{"search_path=\"x y\""}"#)
         }
     }
 }

@@ -104,10 +104,19 @@ package struct AdministratorSQL {
         BEGIN
             EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
             EXECUTE format('GRANT CONNECT, TEMPORARY ON DATABASE %I TO \(inFormat(owner))', current_database());
-            EXECUTE format('GRANT CONNECT ON DATABASE %I TO \(inFormat(reader))', current_database());
+            EXECUTE format('GRANT CONNECT ON DATABASE %I TO \(inFormat(reader))', current_database());\(searchPaths)
         END
         $do$;
         """
+    }
+
+    /// The statements that lead both roles to the schema, or nothing if they find it by default.
+    private var searchPaths: String {
+        guard schema != "public" else { return "" }
+        return [owner, reader].map { role in
+            "\n    EXECUTE format('ALTER ROLE \(inFormat(role)) IN DATABASE %I SET search_path = \(inFormat(schema))', "
+                + "current_database());"
+        }.joined()
     }
 
     private var audienceFunction: String {
