@@ -50,7 +50,8 @@ import Testing
         let run = try await scene.start(try scene.definition())
         let (clock, start) = (scene.clock, scene.clock.uptime)
         async let end = scene.execute(run, transport)
-        await clock.sleeper(atLeast: .seconds(29))
+        // For the retry. A lane that waits for the response sleeps for longer.
+        await clock.sleeper(of: .seconds(30))
         clock.setWall(by: step)
         async let driver: Void = clock.runBySeconds()
         #expect(try await end == .finished)

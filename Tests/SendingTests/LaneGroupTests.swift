@@ -87,7 +87,7 @@ import Testing
 
     /// A run as its lanes see it, claimed and frozen, for `count` of the devices.
     private func member(
-        _ name: String, of count: Int, expiry: Expiry? = nil
+        _ name: String, of count: Int, expiry: Expiry? = nil, trustWindow: Duration? = nil
     ) async throws -> (run: RunInProgress, source: LeaseSource) {
         let definition = try scene.definition { campaign in
             campaign.name = name
@@ -98,7 +98,7 @@ import Testing
         let counts = try await scene.store.freeze(run.id, by: "test", now: scene.clock.now) { _ in }
         let (high, low) = scene.store.namespace
         let clock = scene.clock.clock
-        let control = RunControl(counts: counts, isFrozen: true)
+        let control = RunControl(counts: counts, isFrozen: true, trustWindow: trustWindow)
         let source = LeaseSource(
             store: scene.store,
             template: LeaseRequest(
@@ -112,6 +112,24 @@ import Testing
             settlementClock: SettlementClock(
                 store: scene.store, clock: clock, actor: "test", logger: Logger(label: "test")))
         return (progress, source)
+    }
+
+    @Test func `nothing is leased while nothing may start, since all of it would start at once later`() async throws {
+        try await scene.addDevices(0..<5)
+        let (run, source) = try await member("held", of: 5, trustWindow: .seconds(3_600))
+        source.control.trust.lapse()
+        guard case .nothing(_, let until) = await source.next(atMost: 5) else {
+            Issue.record("the source has leased")
+            return
+        }
+        #expect(until.map { $0 > scene.clock.now } ?? false)
+        #expect(try await scene.store.run(run.record.id)?.counts.leased == 0)
+        source.control.renewTrust(from: .now())
+        guard case .lease(let lease) = await source.next(atMost: 5) else {
+            Issue.record("the source does not lease")
+            return
+        }
+        #expect(lease.deliveries.count == 5)
     }
 
     /// The runs of the next leases, whose pushes are to go again a minute later.

@@ -1,3 +1,4 @@
+import APNs
 package import Model
 import Platform
 import Store
@@ -39,13 +40,14 @@ final class LeaseSource: Sendable {
     private let pacer: Pacer?
     private let breaker: EndpointBreaker
     private let clock: WallClock
-    private let position = Mutex(Position())
+    private let position: Mutex<Position>
 
     /// The position after the previous lease.
     private struct Position {
         var cursor: Int64 = 0
         /// See ``Lease/storeAhead``.
         var storeAhead: Duration = .zero
+        var reading: ClockReading
     }
 
     /// - Parameter template: the request for each lease, without cursor, time and limit.
@@ -59,6 +61,7 @@ final class LeaseSource: Sendable {
         self.pacer = pacer
         self.breaker = breaker
         self.clock = clock
+        position = Mutex(Position(reading: clock.reading()))
     }
 
     /// Returns the next lease, or when to call again. Only one task may call this at a time.
@@ -70,6 +73,10 @@ final class LeaseSource: Sendable {
             let seen = control.progress.changed.version
             let activity = control.progress.activity
             let now = clock.now()
+            // What was leased while nothing may start would later start at once, faster than the pace.
+            guard control.trust.gate.answer(at: .now()) != .lapsed else {
+                return isStopped ? .exhausted : .nothing(seen: seen, until: now + Self.slowPause)
+            }
             var limit = size(atMost: min(most, template.limit))
             guard limit > 0 else { return isStopped ? .exhausted : .nothing(seen: seen, until: now + Self.sharedLook) }
             switch pacer?.allowance(at: clock.uptime(), limit: limit) {
@@ -164,14 +171,16 @@ final class LeaseSource: Sendable {
         let clocks = clock.reading()
         request.now = clocks.wall
         let goesByClocks = request.silentBudget != nil || request.caps != nil || request.hasStages
-        if goesByClocks || request.goesByWallClock || !request.paces.isEmpty { request.clocks = clocks }
+        // The lease records the step first, so that a delivery that waits for its retry waits as long as before.
+        let isSet = position.withLock { ClockStep(from: $0.reading, to: clocks) != nil }
+        if goesByClocks || isSet || request.goesByWallClock || !request.paces.isEmpty { request.clocks = clocks }
         request.limit = limit
         let call = control.share.beginLease()
         do {
             if request.goesByFeedback { try await store.recordWaitingFeedback(tally: ServiceMetrics.reported) }
             let lease = try await store.lease(request)
             control.share.endLease(call, lease)
-            position.withLock { $0 = Position(cursor: lease.cursor, storeAhead: lease.storeAhead) }
+            position.withLock { $0 = Position(cursor: lease.cursor, storeAhead: lease.storeAhead, reading: clocks) }
             ServiceMetrics.suppressed(lease.suppressions)
             pacer?.leased(lease.deliveries.count)
             return lease

@@ -10,7 +10,8 @@ package struct LeaseRequest: Sendable {
     package var limit: Int
     package var now: Timestamp
     /// All clocks at ``now``. They are needed for budgets, for caps and for the holds of stages, none of which may end
-    /// early because a clock was set. They are also needed for ``paces`` and for ``goesByWallClock``.
+    /// early because a clock was set. They are also needed for ``paces`` and for ``goesByWallClock``, and after a step
+    /// of the clock, which the lease records first.
     package var clocks: ClockReading?
     package var owner: String
     /// The fields of the device that the template prints.
