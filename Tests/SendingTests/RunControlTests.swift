@@ -105,6 +105,17 @@ import Testing
         #expect(control.storeBackoff.wait == nil)
     }
 
+    @Test func `goes on to say that no heartbeat is taken, whatever leases are`() throws {
+        let control = control()
+        let wait = StoreWait(since: clock.now, reason: .away)
+        control.storeBackoff.beatRefused(.unreachable(path: "/s", reason: "x"), at: clock.now)
+        control.storeBackoff.leaseTaken()
+        #expect(!mayStart(control) && control.storeBackoff.wait == wait)
+        control.storeBackoff.beatTaken()
+        control.renewTrust(from: .now())
+        #expect(mayStart(control) && control.storeBackoff.wait == nil)
+    }
+
     @Test func `says so where other processes can read it`() throws {
         let folder = try TemporaryDirectory()
         let senders = SenderFolder(besideStore: folder.file("s.sqlite"), command: "run", now: { [clock] in clock.now })

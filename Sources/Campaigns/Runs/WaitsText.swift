@@ -35,7 +35,7 @@ package struct WaitsText {
             switch wait.reason {
             case .locked: "the store is locked by another program"
             case .diskFull: "there is no free disk space for the store or for the journal beside it"
-            case .away: "the server of the store does not respond"
+            case .away: "the server of the store does not respond, or accepts no connection"
             case .refused: "the server of the store refuses the user or its password"
             case .failing: "the store's disk is failing, or its quota is used up"
             }

@@ -207,6 +207,7 @@ struct Heartbeat: Sendable {
                 // are already leased.
                 let order = try await asked.order(run: run, campaign: campaign)
                 confirmed = began
+                control.storeBackoff.beatTaken()
                 judge(beatOf: clock.uptime() - sentAt)
                 if let order {
                     control.stop(.stopped(order))
@@ -227,7 +228,7 @@ struct Heartbeat: Sendable {
             } catch let error as StoreError where error.isPassing {
                 beatsSinceGap = 0
                 // The error does not end this sender's ownership of the run.
-                control.storeBackoff.storeRefused(error, at: clock.now())
+                control.storeBackoff.beatRefused(error, at: clock.now())
             }
         }
     }

@@ -17,6 +17,8 @@ package final class StoreBackoff: Sendable {
         var wait: StoreWait?
         /// Whether the store took no lease. It may still take heartbeats, as with a full disk.
         var isLeaseRefused = false
+        /// Whether the store took no heartbeat. It may still take leases, over other connections.
+        var isBeatRefused = false
         /// When a wait for the store first found the stop, by ``WallClock/uptime``.
         var stopSeenAt: Duration?
     }
@@ -83,6 +85,17 @@ package final class StoreBackoff: Sendable {
         storeRefused(error, at: now)
     }
 
+    /// Does the same as ``storeRefused(_:at:)``, and keeps the wait on record until a heartbeat is taken.
+    func beatRefused(_ error: StoreError, at now: Timestamp) {
+        state.withLock { $0.isBeatRefused = true }
+        storeRefused(error, at: now)
+    }
+
+    func beatTaken() {
+        state.withLock { $0.isBeatRefused = false }
+        storeIsBack()
+    }
+
     func leaseTaken() {
         state.withLock { $0.isLeaseRefused = false }
         storeIsBack()
@@ -91,7 +104,7 @@ package final class StoreBackoff: Sendable {
     /// Ends the wait together with its run, which takes no lease any more. Other runs report their own waits.
     func runEnded() {
         let hasWaited = state.withLock { state in
-            defer { (state.wait, state.isLeaseRefused) = (nil, false) }
+            defer { (state.wait, state.isLeaseRefused, state.isBeatRefused) = (nil, false, false) }
             return state.wait != nil
         }
         if hasWaited { tell(nil) }
@@ -101,7 +114,7 @@ package final class StoreBackoff: Sendable {
     @discardableResult func storeIsBack() -> Bool {
         let (isBack, hasWaited) = state.withLock { state in
             guard state.waiting == 0 else { return (false, false) }
-            guard !state.isLeaseRefused else { return (true, false) }
+            guard !state.isLeaseRefused, !state.isBeatRefused else { return (true, false) }
             defer { state.wait = nil }
             return (true, state.wait != nil)
         }
