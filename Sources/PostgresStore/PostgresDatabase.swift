@@ -70,7 +70,7 @@ package final class PostgresDatabase: Sendable {
         beats =
             takeoverAfter == nil
             ? pool
-            : PostgresPool(beside: pool, writers: 1, readers: Self.beatConnections - 1)
+            : PostgresPool(beside: pool, writers: 1, readers: Self.beatConnections - 1, yields: false)
         self.pool = pool
         bulk = PostgresPool(beside: pool, writers: Self.bulkWritersMax, readers: 0)
         expensive = PostgresPool(beside: pool, writers: 0, readers: Self.expensiveReadersMax)

@@ -206,6 +206,28 @@ struct LoginTests {
         }
     }
 
+    @Test func `idle connections make room for work that has none`() async throws {
+        let cluster = try await Self.starting.value.cluster
+        try await OwnThread.run { _ = try cluster.sql("CREATE ROLE single LOGIN CONNECTION LIMIT 1") }
+        try await withPool(cluster.url("postgres", user: "single"), readers: 2) { pool in
+            for _ in 0..<3 {
+                try await untilAccepted { try await pool.read { db in _ = try db.rows("SELECT 1") } }
+                try await untilAccepted { try await pool.write { db in _ = try db.rows("SELECT 1") } }
+            }
+        }
+    }
+
+    /// Calls again as long as the server has no connection left, as callers with a back-off do.
+    private func untilAccepted(_ body: () async throws -> Void) async throws {
+        while true {
+            do {
+                return try await body()
+            } catch let error as PostgresError where error.kind == .outOfConnections {
+                await Task.yield()
+            }
+        }
+    }
+
     @Test func `a server that is set to read only says so, and is passed over for one that is not`() async throws {
         let server = try await Self.starting.value
         let url = server.cluster.url("still")

@@ -14,6 +14,7 @@ final class PostgresConnection: @unchecked Sendable {
     private let wake = EventFD()
     private let ended = Mutex<[CheckedContinuation<Void, Never>]?>([])
     private let openness = Mutex(false)
+    private let isToClose = Mutex(false)
     // Only the thread uses these.
     private var session: PostgresSession? {
         didSet { openness.withLock { $0 = session != nil } }
@@ -34,6 +35,12 @@ final class PostgresConnection: @unchecked Sendable {
     var wasJustRefused: Bool { lastFailure?.isRefusedOpening == true && !reconnect.mayTry(at: .now) }
 
     func signal() { wake.signal() }
+
+    /// Closes the idle connection. Its next job opens it again.
+    func closeIdle() {
+        isToClose.withLock { $0 = true }
+        wake.signal()
+    }
 
     func start(_ queue: PostgresQueue) {
         Thread {
@@ -69,7 +76,13 @@ final class PostgresConnection: @unchecked Sendable {
     func idle(isWaitingToRetry: Bool = false) {
         let socket = session.map(\.link.socket) ?? -1
         let wait: Int32 = isWaitingToRetry ? reconnect.milliseconds(from: .now) : -1
-        guard wake.wait(for: POLLIN, on: socket, milliseconds: wait) else { return }
+        let hasEvent = wake.wait(for: POLLIN, on: socket, milliseconds: wait)
+        let closes = isToClose.withLock { isToClose in
+            defer { isToClose = false }
+            return isToClose
+        }
+        if closes { session = nil }
+        guard hasEvent else { return }
         if session?.link.isAlive != true { session = nil }
     }
 

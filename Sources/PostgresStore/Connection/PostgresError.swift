@@ -71,6 +71,9 @@ extension PostgresError {
     /// Whether no connection could be opened.
     var isOfOpening: Bool { if case .cannotConnect = self { true } else { false } }
 
+    /// Whether the server would accept this connection in place of another one.
+    var isOutOfConnections: Bool { isOfOpening && kind == .outOfConnections }
+
     /// Whether another host of the address may still be opened.
     var isOfHost: Bool {
         switch self {
@@ -127,7 +130,8 @@ extension PostgresError: CustomStringConvertible {
             case .wrongLogin:
                 "correct the user and password in the URL, in password_file or in PGPASSFILE"
             case .noDatabase: "create it with `createdb`, or correct the name in the URL"
-            case .outOfConnections: "close some connections, or raise max_connections there"
+            case .outOfConnections:
+                "close some connections, or raise max_connections there, or the CONNECTION LIMIT of the user or database"
             case .starting, .connectionLost: "try again when it is up"
             case .readOnly: "name the primary, or all hosts of the cluster"
             case .permission: "GRANT CONNECT to this user"

@@ -10,8 +10,13 @@ final class PostgresHosts: Sendable {
         var refusal: (error: PostgresError, at: ContinuousClock.Instant)?
     }
 
+    private struct Sibling {
+        weak var queue: PostgresQueue?
+    }
+
     let address: PostgresAddress
     private let state = Mutex(State())
+    private let siblings = Mutex<[Sibling]>([])
 
     init(_ address: PostgresAddress) { self.address = address }
 
@@ -33,6 +38,21 @@ final class PostgresHosts: Sendable {
         state.withLock { state in
             state.refusal.flatMap { .now - $0.at < Self.refusalShownFor ? $0.error : nil }
         }
+    }
+
+    /// Lets the queue give up idle connections for other queues of the process.
+    func register(_ queue: PostgresQueue) {
+        siblings.withLock { siblings in
+            siblings.removeAll { $0.queue == nil }
+            siblings.append(Sibling(queue: queue))
+        }
+    }
+
+    /// Closes an idle connection of another queue, because the server accepts no further one. The latest queues have
+    /// the least urgent work.
+    func makeRoom(for asking: PostgresQueue) {
+        let queues = siblings.withLock { $0.compactMap(\.queue) }
+        _ = queues.reversed().first { $0 !== asking && $0.giveUpIdle() }
     }
 
     func noteRefused(_ error: PostgresError) { state.withLock { $0.refusal = (error, .now) } }

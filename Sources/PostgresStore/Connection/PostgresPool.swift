@@ -22,15 +22,18 @@ package final class PostgresPool: Sendable {
     }
 
     /// Creates a pool with other connections to the same store.
-    convenience init(beside pool: PostgresPool, writers: Int, readers: Int) {
-        self.init(pool.hosts, writers: writers, readers: readers, time: pool.time)
+    ///
+    /// - Parameter yields: whether its idle connections may be closed when the server accepts no others.
+    convenience init(beside pool: PostgresPool, writers: Int, readers: Int, yields: Bool = true) {
+        self.init(pool.hosts, writers: writers, readers: readers, time: pool.time, yields: yields)
     }
 
-    private init(_ hosts: PostgresHosts, writers: Int, readers: Int, time: StoreTime) {
+    private init(_ hosts: PostgresHosts, writers: Int, readers: Int, time: StoreTime, yields: Bool = true) {
         self.hosts = hosts
         self.time = time
         writing = PostgresQueue(hosts, time, connections: writers)
         reading = PostgresQueue(hosts, time, connections: readers)
+        if yields { for queue in [writing, reading] { hosts.register(queue) } }
     }
 
     package var address: PostgresAddress { hosts.address }
@@ -151,7 +154,8 @@ final class PostgresJob: Sendable {
 /// A queue of jobs for several connections. The open connection that became idle last gets the next job.
 ///
 /// One more connection may be refused while others are open, for example because a password was just changed, or
-/// because the server has no connection left. Its job then waits for one of the open connections.
+/// because the server has no connection left. Its job then waits for one of the open connections. If no connection of
+/// the queue is open, another queue of the process gives up an idle one, so that the next try succeeds.
 final class PostgresQueue: Sendable {
     private struct State {
         var jobs: [PostgresJob] = []
@@ -193,6 +197,7 @@ final class PostgresQueue: Sendable {
                         hosts.noteRefused(refusal)
                         return false
                     }
+                    if refusal(result)?.isOutOfConnections == true { hosts.makeRoom(for: self) }
                     continuation.resume(with: result)
                     return true
                 }
@@ -224,6 +229,15 @@ final class PostgresQueue: Sendable {
         }
         if isClosed { job.cancel(closed) }
         connection?.signal()
+    }
+
+    /// Closes the connection that has been idle longest. Returns `false` if there is none.
+    func giveUpIdle() -> Bool {
+        let connection = state.withLock { state in
+            state.idle.firstIndex(where: \.isOpen).map { state.idle.remove(at: $0) }
+        }
+        connection?.closeIdle()
+        return connection != nil
     }
 
     private enum Next {
