@@ -45,16 +45,17 @@ struct WireLog {
     }
 
     /// Returns the number of requests, after a sender was continued, on connections that were active before it was
-    /// stopped and silent in between.
-    func requests(of stopped: Int, after continued: Int) -> Int {
+    /// stopped and silent in between. Returns 0 if more connections were silent than the sender has lanes: another
+    /// sender stood still as well, so the connections cannot be told apart.
+    func requests(of stopped: Int, after continued: Int, lanes: Int) -> Int {
         // Requests that were in the kernel's buffers when the sender was stopped still arrive.
         let settled = stopped + 1_000
-        return Dictionary(grouping: entries, by: \.connection).values.reduce(0) { sum, entries in
-            let times = entries.map(\.time)
+        let silent = Dictionary(grouping: entries, by: \.connection).values.map { $0.map(\.time) }.filter { times in
             let wasThere = times.contains { $0 > stopped - 3_000 && $0 < stopped }
-            let wasSilent = !times.contains { $0 > settled && $0 < continued }
-            return sum + (wasThere && wasSilent ? times.count { $0 >= continued } : 0)
+            return wasThere && !times.contains { $0 > settled && $0 < continued }
         }
+        guard silent.count <= lanes else { return 0 }
+        return silent.reduce(0) { $0 + $1.count { $0 >= continued } }
     }
 
     /// Returns the number of accepted pushes whose preceding window already contained `limit` others.

@@ -156,8 +156,8 @@ import Testing
         let connections = Dictionary(grouping: alerts, by: \.connection)
         #expect(Set(connections.values.map { Set($0.map(\.environment)).count }) == [1])
         let lanes = Dictionary(grouping: connections.values) { $0.first?.environment ?? "" }.mapValues(\.count)
-        #expect(lanes["production"] == 2, "\(lanes)")
-        // No more than the two leases that one lane may hold: the other one may come too late for any of it.
+        // On a slow machine one lane may have sent everything before the other has a connection.
+        #expect([1, 2].contains(lanes["production"]), "\(lanes)")
         #expect(alerts.count { $0.environment == "sandbox" } <= 2000 && [1, 2].contains(lanes["sandbox"]), "\(lanes)")
         for requests in connections.values {
             #expect(requests.filter { !$0.hadAcceptance }.allSatisfy { $0.openStreams <= 1 })

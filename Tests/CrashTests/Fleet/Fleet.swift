@@ -351,7 +351,9 @@ final class Fleet {
         counts.doubtful = store.deliveries.count { $0.doubts > 0 }
         counts.doubles = proof.doubles
         counts.violations += proof.violations + lateRequests(store, wire)
-        for (stopped, continued) in frozen { counts.afterTakeover += wire.requests(of: stopped, after: continued) }
+        for (stopped, continued) in frozen {
+            counts.afterTakeover += wire.requests(of: stopped, after: continued, lanes: scene.lanes)
+        }
         if counts.afterTakeover > 0 {
             counts.violations.append("\(counts.afterTakeover) requests of senders that others had taken over")
         }
