@@ -104,6 +104,16 @@ import Testing
         return settings
     }
 
+    /// Returns once the sender's connection is closed.
+    private static func run(_ sender: Sender, _ settings: ClientSettings, _ server: ScriptedServer) async throws {
+        let loop = try EventLoop(named: "standstill")
+        try loop.start()
+        loop.submit { ClientConnection(settings, loop: loop, owner: sender).connect() }
+        await sender.isClosed()
+        server.stop()
+        loop.stop()
+    }
+
     @Test(arguments: [(delay: UInt64(0), arrives: 1), (delay: 60_000_000, arrives: 0)])
     func `sends nothing that was permitted before it`(delay: UInt64, arrives: Int) async throws {
         let requests = Mutex(0)
@@ -116,12 +126,7 @@ import Testing
         }
         let settings = try Self.settings(to: server, standstillMaxNs: delay == 0 ? 60_000_000_000 : delay / 2)
         let sender = Sender(delay: delay)
-        let loop = try EventLoop(named: "standstill")
-        try loop.start()
-        loop.submit { [settings] in ClientConnection(settings, loop: loop, owner: sender).connect() }
-        await sender.isClosed()
-        server.stop()
-        loop.stop()
+        try await Self.run(sender, settings, server)
         #expect(requests.withLock { $0 } == arrives)
         // The request was gathered, but it never left.
         #expect(sender.ends.withLock { $0 } == (arrives == 1 ? [.responded] : [.notProcessed]))
@@ -218,12 +223,7 @@ import Testing
         let settings = try Self.settings(to: server, standstillMaxNs: 1_000_000_000)
         // The first record holds the first body and most of the second one.
         let sender = Sender(delay: 2_000_000_000, bodyBytes: [2, 16_384, 16_384], suspended: { isSuspended.signal() })
-        let loop = try EventLoop(named: "standstill")
-        try loop.start()
-        loop.submit { [settings] in ClientConnection(settings, loop: loop, owner: sender).connect() }
-        await sender.isClosed()
-        server.stop()
-        loop.stop()
+        try await Self.run(sender, settings, server)
         #expect(requests.withLock { $0 } == 1)
         #expect(sender.ends.withLock { $0 } == [.notProcessed, .notProcessed, responds ? .responded : .lost])
     }

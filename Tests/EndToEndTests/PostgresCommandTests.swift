@@ -179,15 +179,22 @@ struct `A store on PostgreSQL` {
         }
     }
 
+    /// Returns in the middle of a run whose database belongs to a new role.
+    private static func slowRun(
+        as role: String, _ database: String, _ cluster: PostgresCluster
+    ) throws -> (Installation, RunningProgram) {
+        try cluster.sql("CREATE ROLE \(role) LOGIN")
+        try cluster.sql("ALTER DATABASE \(database) OWNER TO \(role)")
+        let place = try Installation.slow(store: cluster.url(database, user: role))
+        return (place, try place.startSlowRun())
+    }
+
     @Test func `is not asked by a stop, also where this machine has sent from another one`() async throws {
         let cluster = try await PostgresCluster.shared
         let database = try await cluster.makeDatabase()
         try await OwnThread.run {
             let role = "sender_of_\(database)"
-            try cluster.sql("CREATE ROLE \(role) LOGIN")
-            try cluster.sql("ALTER DATABASE \(database) OWNER TO \(role)")
-            let place = try Installation.slow(store: cluster.url(database, user: role))
-            let run = try place.startSlowRun()
+            let (place, run) = try Self.slowRun(as: role, database, cluster)
             let state = URL(fileURLWithPath: place.folder.file("state/fanfare"))
             let files = FileManager.default
             try files.createDirectory(at: state.appending(path: "senders-00000001"), withIntermediateDirectories: false)
@@ -253,10 +260,7 @@ struct `A store on PostgreSQL` {
         let database = try await cluster.makeDatabase()
         try await OwnThread.run {
             let role = "rotated_\(database)"
-            try cluster.sql("CREATE ROLE \(role) LOGIN")
-            try cluster.sql("ALTER DATABASE \(database) OWNER TO \(role)")
-            let place = try Installation.slow(store: cluster.url(database, user: role))
-            let run = try place.startSlowRun()
+            let (place, run) = try Self.slowRun(as: role, database, cluster)
             try cluster.sql("ALTER ROLE \(role) NOLOGIN")
             try cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
             try run.wait { run.errors.contains("the server of the store refuses the user or its password") }

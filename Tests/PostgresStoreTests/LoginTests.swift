@@ -128,6 +128,7 @@ struct LoginTests {
         try await withPool(cluster.url("postgres", user: role), readers: 4) { pool in
             try await pool.read { db in _ = try db.rows("SELECT 1") }
             try await OwnThread.run { _ = try cluster.sql("ALTER ROLE \(role) \(change)") }
+            // The query keeps its connection busy, so that the others would be opened.
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<16 {
                     group.addTask { try await pool.read { db in _ = try db.rows("SELECT pg_sleep(0.02)") } }

@@ -97,21 +97,21 @@ import Testing
     @Test func `goes on to say that no lease is taken, whatever heartbeats are`() throws {
         let control = control()
         let wait = StoreWait(since: clock.now, reason: .diskFull)
-        control.storeBackoff.leaseRefused(.diskFull(path: "/s"), at: clock.now)
+        control.storeBackoff.refused(.lease, .diskFull(path: "/s"), at: clock.now)
         #expect(!mayStart(control) && control.storeBackoff.wait == wait)
         control.renewTrust(from: .now())
         #expect(mayStart(control) && control.storeBackoff.wait == wait)
-        control.storeBackoff.leaseTaken()
+        control.storeBackoff.taken(.lease)
         #expect(control.storeBackoff.wait == nil)
     }
 
     @Test func `goes on to say that no heartbeat is taken, whatever leases are`() throws {
         let control = control()
         let wait = StoreWait(since: clock.now, reason: .away)
-        control.storeBackoff.beatRefused(.unreachable(path: "/s", reason: "x"), at: clock.now)
-        control.storeBackoff.leaseTaken()
+        control.storeBackoff.refused(.heartbeat, .unreachable(path: "/s", reason: "x"), at: clock.now)
+        control.storeBackoff.taken(.lease)
         #expect(!mayStart(control) && control.storeBackoff.wait == wait)
-        control.storeBackoff.beatTaken()
+        control.storeBackoff.taken(.heartbeat)
         control.renewTrust(from: .now())
         #expect(mayStart(control) && control.storeBackoff.wait == nil)
     }
@@ -130,7 +130,7 @@ import Testing
         #expect(senders.holder(registration.name).storeWait == StoreWait(since: clock.now, reason: .diskFull))
         control.renewTrust(from: .now())
         #expect(senders.holder(registration.name).storeWait == nil)
-        control.storeBackoff.leaseRefused(.diskFull(path: "/s"), at: clock.now)
+        control.storeBackoff.refused(.lease, .diskFull(path: "/s"), at: clock.now)
         #expect(senders.holder(registration.name).storeWait != nil)
         control.storeBackoff.runEnded()
         #expect(senders.holder(registration.name).storeWait == nil)

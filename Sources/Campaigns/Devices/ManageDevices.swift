@@ -92,37 +92,38 @@ package struct ManageDevices: Sendable {
     /// token. If it fails midway, the same call continues. Throws if there is no such device.
     ///
     /// - Parameters:
-    ///   - key: what the text is; `nil` if it may be any of them.
+    ///   - keys: what the text may be.
     ///   - confirm: called once with the first devices, before any is deleted.
     package func remove(
-        named text: String, as key: DeviceKey? = nil, by actor: Actor, now: Timestamp,
+        named text: String, as keys: [DeviceKey] = DeviceKey.allCases, by actor: Actor, now: Timestamp,
         sees: (_ topic: String) -> Bool, confirm: ([StoredDevice]) throws -> Void = { _ in }
     ) async throws -> [DeviceRemovalResult] {
         let topics = try await store.topics().filter(sees)
         var removed: [DeviceRemovalResult] = []
-        var (found, isLast) = try await named(text, as: key, topics)
-        guard !found.isEmpty else {
+        var found = try await named(text, as: keys, topics)
+        guard !found.devices.isEmpty else {
             throw Failure(
                 .notFound,
                 "no device \"\(Redaction.withoutTokens(text))\" to remove; give an installation id, a user id or a whole "
                     + "token")
         }
-        try confirm(found)
-        while !found.isEmpty {
-            for device in found { removed.append(try await remove(device.id, by: actor, now: now)) }
-            (found, isLast) = isLast ? ([], true) : try await named(text, as: key, topics)
+        try confirm(found.devices)
+        while !found.devices.isEmpty {
+            for device in found.devices { removed.append(try await remove(device.id, by: actor, now: now)) }
+            if found.isAll { break }
+            found = try await named(text, as: keys, topics)
         }
         return removed
     }
 
     /// Returns devices that were not removed before, and whether there are no others.
     private func named(
-        _ text: String, as key: DeviceKey?, _ topics: Set<String>
+        _ text: String, as keys: [DeviceKey], _ topics: Set<String>
     ) async throws -> (devices: [StoredDevice], isAll: Bool) {
         let found = try await store.devices(matching: text, topics: topics)
         let meant = found.filter { device in
             device.statusReason != StoredDevice.removedReason
-                && DeviceKey.allCases.contains { $0.names(device.record, text) && $0 == key ?? $0 }
+                && keys.contains { $0.names(device.record, text) }
         }
         return (meant, found.count < TokenEnd.devicesMax)
     }

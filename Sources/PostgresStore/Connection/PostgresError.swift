@@ -71,9 +71,6 @@ extension PostgresError {
     /// Whether no connection could be opened.
     var isOfOpening: Bool { if case .cannotConnect = self { true } else { false } }
 
-    /// Whether the server would accept this connection in place of another one.
-    var isOutOfConnections: Bool { isOfOpening && kind == .outOfConnections }
-
     /// Whether another host of the address may still be opened.
     var isOfHost: Bool {
         switch self {

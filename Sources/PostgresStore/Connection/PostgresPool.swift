@@ -191,13 +191,15 @@ final class PostgresQueue: Sendable {
                         isClosed ? .closing : isCancellable && job.isCancelled ? .cancelled : nil
                     }
                     let result = Result { try body(try connection.get(), call) }
-                    if let refusal = refusal(result), let connection = try? connection.get(),
-                        hasOpen(apartFrom: connection)
+                    if case .success(let connection) = connection, case .failure(let error as PostgresError) = result,
+                        error.isRefusedOpening
                     {
-                        hosts.noteRefused(refusal)
-                        return false
+                        if hasOpen(apartFrom: connection) {
+                            hosts.noteRefused(error)
+                            return false
+                        }
+                        if error.kind == .outOfConnections { hosts.makeRoom(for: self) }
                     }
-                    if refusal(result)?.isOutOfConnections == true { hosts.makeRoom(for: self) }
                     continuation.resume(with: result)
                     return true
                 }
@@ -206,11 +208,6 @@ final class PostgresQueue: Sendable {
         } onCancel: {
             if isCancellable { job.cancel() }
         }
-    }
-
-    private func refusal<Value>(_ result: Result<Value, any Error>) -> PostgresError? {
-        guard case .failure(let error as PostgresError) = result, error.isRefusedOpening else { return nil }
-        return error
     }
 
     private func hasOpen(apartFrom connection: PostgresConnection) -> Bool {

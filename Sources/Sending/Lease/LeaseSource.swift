@@ -94,7 +94,7 @@ final class LeaseSource: Sendable {
                 }
                 guard control.beginLease(in: template.environment) else { return .exhausted }
                 let lease = try await lease(limit: limit)
-                control.storeBackoff.leaseTaken()
+                control.storeBackoff.taken(.lease)
                 control.progress.tookLease(lease.deliveries.count)
                 if lease.moved > 0 { control.progress.grew(audience: 0) }
                 if !lease.deliveries.isEmpty { return .lease(lease) }
@@ -131,7 +131,7 @@ final class LeaseSource: Sendable {
                 control.progress.changed.raise()
                 return .nothing(seen: seen, until: nil)
             } catch let error as StoreError where error.isPassing {
-                control.storeBackoff.leaseRefused(error, at: now)
+                control.storeBackoff.refused(.lease, error, at: now)
                 return .nothing(seen: control.progress.changed.version, until: now + Self.storePause)
             } catch {
                 control.fail(error)

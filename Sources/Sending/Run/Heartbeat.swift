@@ -207,7 +207,7 @@ struct Heartbeat: Sendable {
                 // are already leased.
                 let order = try await asked.order(run: run, campaign: campaign)
                 confirmed = began
-                control.storeBackoff.beatTaken()
+                control.storeBackoff.taken(.heartbeat)
                 judge(beatOf: clock.uptime() - sentAt)
                 if let order {
                     control.stop(.stopped(order))
@@ -228,7 +228,7 @@ struct Heartbeat: Sendable {
             } catch let error as StoreError where error.isPassing {
                 beatsSinceGap = 0
                 // The error does not end this sender's ownership of the run.
-                control.storeBackoff.beatRefused(error, at: clock.now())
+                control.storeBackoff.refused(.heartbeat, error, at: clock.now())
             }
         }
     }

@@ -15,10 +15,8 @@ package final class StoreBackoff: Sendable {
         /// The number of callers that wait for the store to take an outcome.
         var waiting = 0
         var wait: StoreWait?
-        /// Whether the store took no lease. It may still take heartbeats, as with a full disk.
-        var isLeaseRefused = false
-        /// Whether the store took no heartbeat. It may still take leases, over other connections.
-        var isBeatRefused = false
+        /// What the store did not take at the latest try.
+        var refused: Set<Regular> = []
         /// When a wait for the store first found the stop, by ``WallClock/uptime``.
         var stopSeenAt: Duration?
     }
@@ -79,32 +77,27 @@ package final class StoreBackoff: Sendable {
         trust.lapse()
     }
 
-    /// Does the same as ``storeRefused(_:at:)``, and keeps the wait on record until a lease is taken.
-    func leaseRefused(_ error: StoreError, at now: Timestamp) {
-        state.withLock { $0.isLeaseRefused = true }
+    /// A call that a run makes again and again. The store may take the one and refuse the other: no lease if the disk
+    /// is full, and no heartbeat if its connection is refused.
+    enum Regular {
+        case lease, heartbeat
+    }
+
+    /// Does the same as ``storeRefused(_:at:)``, and keeps the wait on record until the store takes such a call.
+    func refused(_ call: Regular, _ error: StoreError, at now: Timestamp) {
+        state.withLock { _ = $0.refused.insert(call) }
         storeRefused(error, at: now)
     }
 
-    /// Does the same as ``storeRefused(_:at:)``, and keeps the wait on record until a heartbeat is taken.
-    func beatRefused(_ error: StoreError, at now: Timestamp) {
-        state.withLock { $0.isBeatRefused = true }
-        storeRefused(error, at: now)
-    }
-
-    func beatTaken() {
-        state.withLock { $0.isBeatRefused = false }
-        storeIsBack()
-    }
-
-    func leaseTaken() {
-        state.withLock { $0.isLeaseRefused = false }
+    func taken(_ call: Regular) {
+        state.withLock { _ = $0.refused.remove(call) }
         storeIsBack()
     }
 
     /// Ends the wait together with its run, which takes no lease any more. Other runs report their own waits.
     func runEnded() {
         let hasWaited = state.withLock { state in
-            defer { (state.wait, state.isLeaseRefused, state.isBeatRefused) = (nil, false, false) }
+            defer { (state.wait, state.refused) = (nil, []) }
             return state.wait != nil
         }
         if hasWaited { tell(nil) }
@@ -114,7 +107,7 @@ package final class StoreBackoff: Sendable {
     @discardableResult func storeIsBack() -> Bool {
         let (isBack, hasWaited) = state.withLock { state in
             guard state.waiting == 0 else { return (false, false) }
-            guard !state.isLeaseRefused, !state.isBeatRefused else { return (true, false) }
+            guard state.refused.isEmpty else { return (true, false) }
             defer { state.wait = nil }
             return (true, state.wait != nil)
         }

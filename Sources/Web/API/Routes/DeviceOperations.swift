@@ -141,7 +141,8 @@ struct DeviceOperations: Sendable {
 
     @Sendable private func removeUser(_ request: APIRequest) async throws -> Response {
         let removed = try await cases.devices.remove(
-            named: request.path("user"), as: .user, by: request.caller.actor, now: cases.now, sees: request.caller.sees)
+            named: request.path("user"), as: [.user], by: request.caller.actor, now: cases.now,
+            sees: request.caller.sees)
         return try .json(ListPage(items: removed))
     }
 

@@ -47,8 +47,8 @@ struct MonthPage: Sendable {
         self.isCut = isCut
         let sent = runs.filter(\.isSent)
         let corrections = sent.count { $0.definition.correction != nil }
-        // A correction replaces a notification, and is none of its own.
         let removed = gone.values.reduce(0, +).grouped
+        // A correction replaces a notification, and is none of its own.
         let accepted = runs.reduce(0) { $0 + ($1.definition.correction == nil ? $1.counts.accepted : 0) }
         facts = [
             Fact(name: "Broadcasts", value: (sent.count - corrections).grouped),
